@@ -1,1 +1,1 @@
-"""One module per system."""
+"""Sources and sinks: one module or package per external system."""

@@ -27,7 +27,7 @@ Takes = Literal["frame", "table"]
 """A Spark frame, or an Arrow table in the driver."""
 
 UNFIT = "the record doesn't match the schema"
-"""The message for a record that does not fit for an unknown reason."""
+"""The message for a record that doesn't match the schema for an unknown reason."""
 
 
 class Source(Component):
@@ -37,22 +37,22 @@ class Source(Component):
     """Fields that define the meaning of an offset. A pipeline starts over if one of them changes."""
 
     batch_fields: ClassVar[frozenset[str]] = frozenset()
-    """The thresholds of `batch:` this source honours."""
+    """The thresholds of `batch:` that this source honors."""
 
     guarantee: ClassVar[SourceGuarantee | None] = None
-    """How often an event of the system enters the flow, crashes included; None: the source says none."""
+    """How often an event of the system enters the flow, crashes included; None: not declared."""
 
     jars: ClassVar[str | None] = None
-    """The set of `penstock.spark.jars` that it needs."""
+    """The set of `penstock.spark.jars` that the connector needs."""
 
     tested: ClassVar[str | None] = None
     """The system that the conformance suite of `penstock.testing` has run against, with its version."""
 
     push: ClassVar[bool] = False
-    """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
+    """Whether clients push events to a server for it; no flow runs for a Source of this type."""
 
     held: ClassVar[bool] = False
-    """Whether its events are held in the flow's own input stream, from which the flow reads them."""
+    """Whether its events are stored in the flow's own input stream, from which the flow reads them."""
 
     paced: ClassVar[bool] = False
     """Whether its micro-batches can follow a latency goal."""
@@ -62,12 +62,12 @@ class Source(Component):
 
     @property
     def needed_jars(self) -> str | None:
-        """The set of `penstock.spark.jars` that it needs with its settings."""
+        """The set of `penstock.spark.jars` that the connector needs with its settings."""
         return self.jars
 
     @classmethod
     def input_schema(cls, spec: Mapping[str, Any]) -> str | None:
-        """The columns of the input stream as Spark DDL, by the spec as it is written; None: raw events."""
+        """The columns of the input stream as Spark DDL, from the spec as written; None: raw events."""
         return None
 
     def position_of(self, site: Site) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Source(Component):
         """
 
     def reread(self, spark: SparkSession, site: Site, first: int, end: int) -> DataFrame | None:
-        """The events from offset `first` to before `end` as a batch frame; None if they are not kept."""
+        """The events from offset `first` to before `end` as a batch frame; None if they are not retained."""
         return None
 
     def reads(self, site: Site) -> StreamPlace | None:
@@ -110,22 +110,22 @@ class Source(Component):
         return None
 
     def reason(self, row: str) -> tuple[str, str] | None:
-        """The code and the message of a record that was noted without one; None if there are none."""
+        """The error code and message of a record that was noted without them; None if there are none."""
         return None
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        """Test the connection, within seconds, and look at what there is. Nothing is changed."""
+        """Test the connection within seconds, and collect names and sample events. Changes nothing."""
         return Probe(checked=False)
 
     def explained(self, text: str) -> PenstockError | None:
-        """The error behind the text of an exception and its causes; None if it is not known better.
+        """A specific error for the text of an exception and its causes; None if the source knows none.
 
         `Invalid` if a retry cannot help. Paths are relative to the source.
         """
         return None
 
     def behind(self, progress: Mapping[str, Any]) -> int | None:
-        """Events that wait in the external system, by Spark's report about the source; None: not known."""
+        """The backlog in the external system, in events, from Spark's progress report; None: unknown."""
         return None
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Sink(Component):
     """The effect of a batch that is delivered again, after a crash or a failure of another sink."""
 
     jars: ClassVar[str | None] = None
-    """The set of `penstock.spark.jars` that it needs."""
+    """The set of `penstock.spark.jars` that the connector needs."""
 
     tested: ClassVar[str | None] = None
     """The system that the conformance suite of `penstock.testing` has run against, with its version."""
@@ -149,21 +149,21 @@ class Sink(Component):
     """Whether its frames have the hidden column `$event` after the visible ones."""
 
     takes: ClassVar[Takes] = "frame"
-    """The form of `Events` that its writer reads. A flow's only sink gets its events computed that way."""
+    """The form of `Events` that its writer reads. Events for a flow's only sink are computed in this form."""
 
     by_row: ClassVar[bool] = True
-    """Whether `shape` works row by row, so that a streaming query can do it."""
+    """Whether `shape` works row by row, so that a streaming query can apply it."""
 
     piped: ClassVar[bool] = False
     """Whether it writes to the standard output of its process, which only `penstock run` has."""
 
     @property
     def needed_jars(self) -> str | None:
-        """The set of `penstock.spark.jars` that it needs with its settings."""
+        """The set of `penstock.spark.jars` that the connector needs with its settings."""
         return self.jars
 
     def shape(self, df: DataFrame, site: Site) -> DataFrame:
-        """The columns of a frame in the form that the sink takes. Plans only, runs nothing."""
+        """The columns of a frame in the form that the sink accepts. Plans only, runs nothing."""
         return df
 
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
@@ -171,19 +171,19 @@ class Sink(Component):
         yield from ()
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        """Test the connection, within seconds, and look at what there is. Nothing is changed."""
+        """Test the connection within seconds, and collect names and sample events. Changes nothing."""
         return Probe(checked=False)
 
     def task_writer(self, spark: SparkSession, columns: pa.Schema, site: Site) -> Any:
-        """A function of Java that writes the events of a partition in its task; None: there is none.
+        """A Java function that writes the events of a partition within its task; None if the sink has none.
 
-        It is used if the sink is the only one of a flow and takes a table. What it has written must not be
-        seen before the writer of the sink is given its answers, as `Events.written`.
+        Used if the sink is a flow's only sink and reads a table. The events it writes must stay invisible
+        until the sink's writer has received the function's answers through `Events.written`.
         """
         return None
 
     def written_events(self, answer: bytes) -> int:
-        """The number of events in an answer of `task_writer`."""
+        """The number of events that an answer of the `task_writer` reports."""
         raise TypeError(f"the sink '{type(self).__name__}' has no writer for tasks")
 
     @abstractmethod
@@ -193,7 +193,7 @@ class Sink(Component):
 
 @dataclass(frozen=True)
 class DeliveryId:
-    """The permanent name of a batch: the same id means the same events, also after a crash.
+    """The permanent id of a batch: the same id means the same events, also after a crash.
 
     `lineage` identifies the checkpoint: a pipeline that starts over counts its batches from zero again, under
     another lineage.
@@ -207,7 +207,7 @@ class DeliveryId:
 
 @dataclass(frozen=True)
 class Rejected:
-    """An event that a sink cannot take, while the rest of its batch was delivered."""
+    """An event that a sink rejected, while the rest of its batch was delivered."""
 
     row: str
     """The event as a JSON object."""
@@ -219,7 +219,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Delivered:
-    """A batch that a sink has acknowledged: the number of events it took, and those it rejected."""
+    """A batch that a sink has acknowledged: the number of accepted events, and the rejected events."""
 
     events: int
     rejected: Iterable[Rejected] = ()
@@ -237,7 +237,7 @@ class Events(ABC):
         """The events as a table in this process."""
 
     def written(self) -> list[bytes] | None:
-        """The answers of the sink's writer in the tasks, if it has written the events already."""
+        """The answers of the sink's `task_writer`, if it has already written the events; else None."""
         return None
 
 
@@ -245,10 +245,10 @@ class SinkWriter(ABC):
     """Delivers batches. Used by one thread at a time, except for `cancel` and `waiting`."""
 
     waiting: bool = False
-    """Whether `write` waits for a sink that is up and has no room, which is no failure."""
+    """Whether `write` is waiting for a sink that is up but full, which is not a failure."""
 
     permitted: Callable[[], None] = staticmethod(lambda: None)
-    """Raises if this process must not write any more (invariant 6). To be called right before a batch
+    """Raises if this process is no longer allowed to write (invariant 6). Call it right before a batch
     becomes visible, if that is a separate step."""
 
     @abstractmethod
@@ -256,11 +256,11 @@ class SinkWriter(ABC):
         """Deliver a batch; returning acknowledges it.
 
         Raises `Retryable`, `Fatal` or `Backpressure`; anything else counts as retryable, unless Spark itself
-        says that it would fail again.
+        reports that it would fail again.
         """
 
     def cancel(self) -> None:  # noqa: B027 (most never wait)
-        """Cancel: a `write` that waits for an external system raises, and so does every later one."""
+        """Make a `write` that is waiting for an external system raise, and every later `write` too."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Release the resources of the writer."""

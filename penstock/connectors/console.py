@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 class ConsoleSink(Sink):
-    """Prints events as JSON lines: on the terminal with `penstock run`, else in the worker's log.
+    """Prints events as JSON lines: to the terminal with `penstock run`, otherwise to the worker's log.
 
-    Each batch is cut after `max_rows` events, with a note on standard error: this is for inspection, not for
-    storage. Delivery is at-least-once: a batch that is repeated is printed again.
+    Prints up to `max_rows` events per batch and notes the number of omitted events on standard error: this
+    sink is for inspection, not for storage. Delivery is at-least-once: a batch that is retried is printed
+    again.
     """
 
     type: Literal["console"] = "console"

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class GenerateSource(Source):
-    """Makes events: a counter and a clock, or any columns computed from them.
+    """Generates synthetic events: a counter and a timestamp, or any columns computed from them.
 
-    Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
-    its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
+    Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these columns with
+    its own, each a Spark SQL expression over `seq` and `time`. After a pause, `seq` continues where it
     stopped. With `count` the source is finite: the pipeline ends as `completed`.
     """
 

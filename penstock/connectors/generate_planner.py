@@ -19,16 +19,16 @@ EVENTS = "seq BIGINT, time TIMESTAMP"
 
 
 def reading(rate: float | None, count: int | None, batch: Batch) -> dict[str, Any]:
-    """What a flow reads, for its planner."""
+    """The options of the planner for a flow's rate, count and batch limits."""
     limits = {"max_events": batch.max_events, "max_ms": batch.max_ms, "max_inflight": inflight(batch)}
     return {"kind": KIND, "rate": rate, "count": count, **limits}
 
 
 class GeneratePlanner:
-    """Paces the events.
+    """Paces the events of the `generate` source.
 
-    An offset is `{n, from_us, to_us}`: how many events there are so far, and when those of the last
-    micro-batch were made. It holds all that is needed to make the same events again.
+    An offset is `{n, from_us, to_us}`: the number of events so far, and the time range in which the events
+    of the last micro-batch were generated. This is enough to generate the same events again.
     """
 
     def __init__(self, reading: Mapping[str, Any]) -> None:
@@ -37,14 +37,14 @@ class GeneratePlanner:
         self.max_events = int(reading["max_events"])
         self.max_ms = int(reading["max_ms"])
         self.max_inflight = int(reading["max_inflight"])
-        self.begin: tuple[float, int] | None = None  # when this run began, and how many events there were
+        self.begin: tuple[float, int] | None = None  # start time of this run, and number of events before
 
     def initial(self) -> Offset:
         now = _now_us()
         return {"n": 0, "from_us": now, "to_us": now}
 
     def available_now(self) -> None:
-        """All of `count` can be read; waiting keeps the pace."""
+        """Nothing to do: all `count` events can be read, and `latest` waits to keep the pace."""
 
     def latest(self, start: Offset) -> Offset | None:
         n = start["n"]
@@ -54,18 +54,18 @@ class GeneratePlanner:
         due = self._wait(n, min(end - n, self.max_events * self.max_inflight))
         if due == 0 and self.count is None:
             return None
-        # For a finite query no new offset would be the end, so one that only has a later time keeps it
-        # alive: a micro-batch without events.
+        # A finite query would end without a new offset. An offset that differs only in its time keeps the
+        # query alive with a micro-batch without events.
         now = _now_us()
         since = start["to_us"] if self._going_on(n) else now
         return {"n": n + due, "from_us": since, "to_us": max(now, since + 1)}
 
     def _going_on(self, n: int) -> bool:
-        """Whether the last micro-batch was made by this run, not before a pause."""
+        """Whether this run generated the last micro-batch, rather than a run before a pause."""
         return self.begin is not None and n > self.begin[1]
 
     def _wait(self, n: int, most: int) -> int:
-        """The number of due events. Sleeps until a batch is full or its first event has waited enough."""
+        """The number of due events. Sleeps until a batch is full or its first event has waited `max_ms`."""
         if self.rate is None:
             return most
         if self.begin is None:
@@ -79,7 +79,7 @@ class GeneratePlanner:
         return min(most, base + int((now - began) * self.rate) - n) if now >= min(full_at, waited_at) else 0
 
     def partitions(self, start: Offset, end: Offset) -> list[Slice]:
-        """A task for each batch: the events `first` to `next` (exclusive), made between two moments."""
+        """A task for each batch: the events `first` to `next` (exclusive), with their time range."""
         first, last = start["n"], end["n"]
 
         def at(n: int) -> int:
@@ -93,10 +93,10 @@ class GeneratePlanner:
         ]
 
     def commit(self, end: Offset) -> None:
-        """Generated events leave nothing behind."""
+        """Nothing to do: generated events are not stored."""
 
     def stop(self) -> None:
-        """A planner of generated events holds nothing."""
+        """Nothing to release."""
 
 
 def _now_us() -> int:

@@ -1,4 +1,4 @@
-"""The `http` source: events that are sent to Penstock."""
+"""The `http` source: events that clients send to Penstock over HTTP."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 
 class HttpSource(Source):
-    """Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
+    """Receives events at `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, optionally compressed.
 
-    Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
-    registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the
-    `buffer` of the pipeline is in memory: each answer says which. With a `schema` they become typed events;
-    events that do not fit are kept beside them with the reason. Without, each has a `value`, a `key` and
-    `headers`. At the limit of the stream the sender is refused and asked to wait.
+    Events are appended to a stream before the response is sent: to the pipeline's own stream, or to the
+    stream that a registered source names in `stream`. An acknowledged event survives a kill and a restart,
+    unless the `buffer` of the pipeline is in memory: each response states which applies. With a `schema`,
+    events are typed, and events that don't match it are stored separately with the reason. Without a
+    `schema`, each event has a `value`, a `key` and `headers`. When the stream has reached its limit,
+    requests are rejected, and the client is asked to retry later.
     """
 
     type: Literal["http"] = "http"

@@ -38,14 +38,14 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 class Login(Spec):
-    """A user of the server."""
+    """The user name and password for the server."""
 
     username: str = Field(min_length=1, description="User name.")
     password: str = Field(description="Password; use `${NAME}` to read it from an environment variable.")
 
 
 class Security(Spec):
-    """How connections are encrypted and authenticated. Absent: neither."""
+    """Encryption and authentication of connections. Absent: neither."""
 
     tls: Tls | None = Field(default=None, description="Use TLS; `{}` uses the trust store of the system.")
     login: Login | None = Field(default=None, description="Authentication with a user name and a password.")
@@ -64,7 +64,7 @@ def login_of(security: Security | None) -> tuple[str, str] | None:
 
 
 class HasFileno(Protocol):
-    """A file, a socket, or something that has one."""
+    """A file, a socket, or an object that wraps one."""
 
     def fileno(self) -> int: ...
 
@@ -90,7 +90,7 @@ def library(module: str, extra: str) -> Any:
 
 
 def refused_login(system: str, name: str, reason: str = "") -> Invalid:
-    """A login that a server refuses; `system` begins its code, `name` is how people call it."""
+    """The error for a login that a server rejects; `system` prefixes its code, `name` appears in messages."""
     detail = f": {reason}" if reason else ""
     hint = "check the user and the password"
     return Invalid(
@@ -104,7 +104,7 @@ def refused_login(system: str, name: str, reason: str = "") -> Invalid:
 
 
 def not_connected(error: BaseException, system: str, addresses: Sequence[str], path: str) -> PenstockError:
-    """The error behind a connection that cannot be made or was lost. `path` is the field of the address."""
+    """The error for a connection that can't be made or was lost. `path` is the field with the address."""
     where = ", ".join(addresses)
     tls = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
     if tls is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class SparkSource(Source):
     """Reads any streaming format that Spark finds on its class path, with that format's own options.
 
-    `rate` and `rate-micro-batch` come with Spark; others with a package named in `spark.jars.packages`.
+    `rate` and `rate-micro-batch` ship with Spark; other formats come with a package in `spark.jars.packages`.
     Limits per micro-batch are options of the format, such as Kafka's `maxOffsetsPerTrigger`.
     """
 
@@ -70,8 +70,8 @@ class SparkSource(Source):
 class SparkSink(Sink):
     """Writes each batch with any format that Spark can append to.
 
-    Delivery is at-least-once: a batch that is repeated is appended again, unless the format itself
-    knows better.
+    Delivery is at-least-once: a batch that is retried is appended again, unless the format itself
+    deduplicates batches.
     """
 
     type: Literal["spark"] = "spark"
@@ -102,7 +102,7 @@ class _Writer(SinkWriter):
 
 
 def _in_order(df: DataFrame) -> DataFrame:
-    """The frame; events of files are judged in the order of the files' times."""
+    """The frame; for a format that reads files, `$event` orders the events by the times of their files."""
     from pyspark.errors import AnalysisException
 
     try:

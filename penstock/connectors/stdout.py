@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LineFormat = Literal["json", "csv", "text"]
 
 _headed: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Outputs that have a CSV header: a flow that is started again in the same process writes no second one."""
+"""Outputs that already have a CSV header: a flow that restarts in the same process writes no second one."""
 
 _closed = threading.Event()
 
@@ -41,13 +41,13 @@ def reader_gone() -> bool:
 class StdoutSink(Sink):
     """Writes each event as a line to standard output, for pipes such as `penstock run FILE | jq .id`.
 
-    Only `penstock run` has a standard output to pipe, so a server refuses this sink. Progress and logs go to
+    Only `penstock run` has a standard output to pipe, so a server rejects this sink. Progress and logs go to
     standard error. If the reader closes the pipe, as `head -1` does, the run ends with exit code 0; events
-    that were not written stay for the next run. `csv` has a header line and follows RFC 4180; `text` takes
-    one STRING column. An event that `csv` or `text` has no line for, such as a text with a line end, goes to
-    the dead letters.
+    that were not written are delivered by the next run. `csv` has a header line and follows RFC 4180; `text`
+    accepts one STRING column. An event that `csv` or `text` can't represent as a line, such as a `text` value
+    with a line break, goes to the dead letters.
 
-    Delivery is at-least-once: a batch that is repeated after a failure is written again.
+    Delivery is at-least-once: a batch that is retried after a failure is written again.
     """
 
     type: Literal["stdout"] = "stdout"
@@ -101,7 +101,7 @@ class _Writer(SinkWriter):
         if reader_gone():
             raise _pipe_closed()
         try:
-            # On a terminal the text goes above the line of progress, which stands in place of `sys.stdout`.
+            # On a terminal `sys.stdout` is replaced by the progress line, which prints the text above itself.
             buffer = None if out.isatty() else getattr(out, "buffer", None)
             if buffer is None:
                 out.write(text)
@@ -119,7 +119,7 @@ class _Writer(SinkWriter):
 
 
 def _sifted(lines: list[str | None], name: str, line_format: LineFormat) -> tuple[list[str], list[Rejected]]:
-    """The lines that the format can hold, and separately the events of the others."""
+    """The lines that the format can represent, and the events that it can't, as rejected events."""
     held: list[str] = []
     rejected = []
     for line in lines:
@@ -145,14 +145,14 @@ def _header(names: list[str]) -> str:
 
 
 def _write_all(buffer: Any, data: bytes) -> None:
-    """Write all bytes: with PYTHONUNBUFFERED a write to a pipe may take only a part of them."""
+    """Write all bytes: with PYTHONUNBUFFERED a write to a pipe may be partial."""
     rest = memoryview(data)
     while rest:
         rest = rest[buffer.write(rest) :]
 
 
 def _redirect_to_null(out: Any) -> None:
-    """Keep the interpreter from failing at its end, when it flushes what the pipe did not take."""
+    """Keep the interpreter from failing at exit, when it flushes bytes that the pipe did not accept."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, out.fileno())

@@ -30,37 +30,38 @@ if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
 MOST = 5000
-"""Messages that are appended together, if they have already arrived."""
+"""Maximum number of messages that are appended together."""
 
 GATHER_S = 0.02
-"""Seconds in which messages are gathered: an append costs more than a message."""
+"""Seconds for which messages are collected after the first one: an append costs more than a message."""
 
 CLOSE_S = 1.0
-"""Seconds that a server may take to say goodbye."""
+"""Timeout of the closing handshake, in seconds."""
 
 PROBE_S = 3.0
-"""Seconds that the connection test waits for messages."""
+"""Seconds for which the connection test waits for messages."""
 
 SAMPLE = 5
-"""Messages that the connection test shows."""
+"""Maximum number of messages that the connection test shows."""
 
 REFUSED = {
     401: ("http_unauthorized", "auth", "check 'auth'"),
     403: ("http_forbidden", "auth", "grant the user access, or check 'auth' and the URL"),
     404: ("http_not_found", "url", "check the URL"),
 }
-"""Statuses of a handshake that stay the same until a setting is changed."""
+"""Handshake statuses that only a changed setting can fix: code, field and hint of the problem."""
 
 
 class WebsocketSource(MessageSource):
-    """Connects to a WebSocket server; each message that it sends is an event.
+    """Connects to a WebSocket server and reads each message from the server as an event.
 
-    The protocol has no positions, so that nothing can be asked for again: messages that the server sends
-    while the source is not connected are lost to it (at-most-once), and so are the last milliseconds of
-    messages when its process is killed. Messages that are stored in the input stream of the flow are not
-    lost. After a lost connection the source connects and subscribes again.
+    The protocol has no positions, so messages can't be requested again. Messages that the server sends while
+    the source is not connected are lost (at-most-once), and so are messages received in the last milliseconds
+    before the process is killed. Messages that are stored in the input stream of the flow are not lost. When
+    the connection is lost, the source reconnects and subscribes again.
 
-    While the input stream is full, nothing is read from the connection. A server may close it then.
+    While the input stream is full, the source reads nothing from the connection. The server may then close
+    the connection.
     """
 
     type: Literal["websocket"] = "websocket"
@@ -130,7 +131,7 @@ schema: symbol STRING, price DECIMAL(18, 8), at TIMESTAMP
 
 
 class _Receiver(Receiver):
-    """One connection."""
+    """Receives messages over one WebSocket connection."""
 
     def __init__(self, source: WebsocketSource, policy: Policy) -> None:
         self.source, self.policy = source, policy
@@ -145,7 +146,7 @@ class _Receiver(Receiver):
                 self._connection.send(message if isinstance(message, str) else json.dumps(message))
         except PenstockError:
             raise
-        except Exception as error:  # the client raises its own, those of sockets and of TLS
+        except Exception as error:  # the client raises its own errors, and those of sockets and TLS
             raise _failure(self.source.url, error) from None
 
     def receive(self, wait_s: float) -> Received | None:
@@ -159,7 +160,7 @@ class _Receiver(Receiver):
         self._closing.close()
 
     def messages(self, wait_s: float) -> list[bytes]:
-        """The next messages; none if there are none within `wait_s` seconds."""
+        """The next messages; empty if none arrive within `wait_s` seconds."""
         assert self._connection is not None
         found: list[bytes] = []
         until = time.monotonic() + wait_s
@@ -172,7 +173,7 @@ class _Receiver(Receiver):
         except TimeoutError:
             pass
         except Exception as error:
-            # What came before is kept: the next call finds the connection closed, too.
+            # Messages received before the failure are returned: the next call fails too.
             if not found:
                 raise _failure(self.source.url, error) from None
         return found
@@ -182,7 +183,7 @@ class _Receiver(Receiver):
         try:
             found = plain(text_at(value.decode(), self._key))
         except (ValueError, IndexError):
-            return None  # no JSON: the decoder says so
+            return None  # not JSON: the decoder reports it
         return None if found is None else found.encode(errors="replace")
 
 
@@ -215,7 +216,7 @@ def _connect(source: WebsocketSource, policy: Policy) -> contextlib.AbstractCont
 
 
 def _socket(url: str, policy: Policy, timeout_s: float) -> socket.socket | None:
-    """A connection to the address that was checked; None if a proxy makes it."""
+    """A socket connected to the address that the policy checked; None if a proxy makes the connection."""
     from penstock.frames.http.transport import connected, proxy_for
 
     parts = urlsplit(url)
@@ -223,12 +224,12 @@ def _socket(url: str, policy: Policy, timeout_s: float) -> socket.socket | None:
     if proxy_for("https" if secure else "http", host) is not None:
         return None
     made = connected(policy, host, parts.port or (443 if secure else 80), timeout_s)
-    made.settimeout(None)  # the client has timeouts of its own
+    made.settimeout(None)  # the client has its own timeouts
     return made
 
 
 def _failure(url: str, error: Exception) -> PenstockError:
-    """What is wrong, by an exception of the client."""
+    """The error for an exception of the WebSocket client."""
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
     where = shown(url)

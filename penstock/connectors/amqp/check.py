@@ -1,4 +1,4 @@
-"""The connection test of AMQP: does the server answer, may the user log in, are exchange and queue there."""
+"""The connection test of AMQP: checks the server, the login, the exchange and the queue."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from penstock.errors import PenstockError, Problem, Retryable
 
 
 def probe_amqp(end: AmqpEnd, *, exchange: str = "", queue: str | None = None) -> Probe:
-    """The result of the test. The exchange and the queue must exist.
+    """The result of the connection test. The exchange and the queue must exist.
 
-    It offers nothing: the protocol has no list of queues, and looking at a message counts as a delivery.
+    Offers no names or samples: the protocol can't list queues, and reading a message counts as a delivery.
     """
     if problems := unreachable([end.address], "address"):
         return Probe(problems=problems)

@@ -1,4 +1,4 @@
-"""The client of the `amqp` source: a consumer of a queue."""
+"""The receiver of the `amqp` source: a consumer of a queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Event = tuple[bytes, bytes | None, dict[str, str]]
 
 
 class AmqpReceiver(Receiver):
-    """Takes messages as the server sends them, up to `prefetch` that are not acknowledged."""
+    """Receives messages from the server, with up to `prefetch` unacknowledged messages."""
 
     def __init__(self, source: AmqpSource) -> None:
         self.source = source
@@ -59,7 +59,7 @@ class AmqpReceiver(Receiver):
             declared = amqp.ask(
                 lambda channel, answer: channel.queue_declare(queue, passive=True, callback=answer)
             )
-        except (PenstockError, Retryable):  # `receive` will say so
+        except (PenstockError, Retryable):  # `receive` reports it
             return None
         return int(declared.method.message_count) + len(self._arrived)
 
@@ -96,7 +96,7 @@ def _event_of(method: Any, properties: Any, body: bytes, header: str | None) -> 
 
 
 def _text(value: Any) -> str:
-    """The value of a header as text: JSON, if it is none."""
+    """The value of a header as text: JSON if it is not text or bytes, base64 if bytes are not UTF-8."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):

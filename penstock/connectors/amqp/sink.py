@@ -1,4 +1,4 @@
-"""The `amqp` sink: events as messages to an exchange of RabbitMQ."""
+"""The `amqp` sink: events as messages to a RabbitMQ exchange."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WINDOW = 1000
-"""Messages that may wait for their confirmation at a time."""
+"""Maximum number of unconfirmed messages at a time."""
 
 PAUSE_S = 1.0
-"""Seconds to wait for room in a queue that is full."""
+"""Seconds to wait for space in a full queue."""
 
 SHORT = 255
-"""Bytes of a routing key and of a header's name, at most."""
+"""Maximum bytes of a routing key and of a header's name."""
 
 VALID = r"(?s)^.*\z"
-"""Any routing key but NULL: an exchange that ignores it gets an empty one."""
+"""Any routing key but NULL: it may be empty for an exchange that ignores it."""
 
 
 class AmqpSink(AmqpEnd, MessageSink):
-    """Publishes each event as a message to an exchange of RabbitMQ, or of another server of AMQP 0.9.1.
+    """Publishes each event as a message to an exchange of RabbitMQ or another AMQP 0.9.1 server.
 
-    Delivery is at-least-once: the server confirms each message, and a batch that is repeated after a crash or
+    Delivery is at-least-once: the server confirms each message, and a batch that is retried after a crash or
     a failed attempt is published again. The property `message_id` is the same in every attempt, so that a
-    consumer can recognise repeats. Messages are published in the order of the events, except for those that a
-    full queue has refused (`x-overflow: reject-publish`): they are published again when there is room.
+    consumer can recognize duplicates. Messages are published in the order of the events, except for messages
+    that a full queue rejects (`x-overflow: reject-publish`): they are published again when there is space.
 
-    The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-    object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
-    it came with. An event that is too large, that no queue receives, or whose routing key or headers are not
-    valid goes to the dead letters.
+    The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+    JSON object. `_headers` become headers, and `_key` becomes the header `Penstock-Key`; without them the
+    event keeps the headers and key it arrived with. An event that is too large, that is not routed to any
+    queue, or whose routing key or headers are not valid goes to the dead letters.
     """
 
     type: Literal["amqp"] = "amqp"
@@ -107,7 +107,7 @@ security:
         return Limits(self.max_event_bytes, "routing_key", VALID)
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        # To the default exchange, a routing key is the name of a queue.
+        # For the default exchange, a routing key is the name of a queue.
         named = not self.exchange and self.mandatory
         queue = fixed_text(self.routing_key) if named else None
         return probe_amqp(self, exchange=self.exchange, queue=queue)
@@ -132,9 +132,9 @@ class _Publisher(Connection):
         self.sink = sink
         self.amqp = AmqpConnection(sink)
         self._tag = 0
-        """The number that the server knows the last message by."""
+        """The delivery tag of the last message."""
         self._waiting: dict[int, int] = {}
-        """Messages without a confirmation: tag → number in the batch."""
+        """Unconfirmed messages: delivery tag → number in the batch."""
         self._returned: set[str] = set()
         self._nacked: list[int] = []
         self._acked = 0
@@ -210,7 +210,7 @@ class _Publisher(Connection):
         self.amqp.wait(lambda: self._tag >= expected, ANSWER_S)
 
     def _confirmed(self, most: int) -> None:
-        """Wait until fewer messages than `most` are not confirmed."""
+        """Wait until fewer than `most` messages are unconfirmed."""
         while True:
             with self.amqp.changed:
                 if len(self._waiting) < most:
@@ -220,7 +220,7 @@ class _Publisher(Connection):
                 raise Retryable(f"the server did not confirm a message within {ANSWER_S:.0f} seconds")
 
     def _pause(self) -> None:
-        """Give a full queue time to get room; raises if the connection is lost meanwhile."""
+        """Wait for space in a full queue; raises if the connection is lost meanwhile."""
         self._pausing = True
         try:
             self.amqp.wait(lambda: False, PAUSE_S)

@@ -1,4 +1,4 @@
-"""The `amqp` source: messages of a queue of RabbitMQ."""
+"""The `amqp` source: messages from a RabbitMQ queue."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class AmqpSource(AmqpEnd, MessageSource):
-    """Takes the messages of a queue of RabbitMQ, or of another server of AMQP 0.9.1.
+    """Consumes messages from a queue of RabbitMQ or another AMQP 0.9.1 server.
 
-    Each message is kept at least once: it is acknowledged once it is kept, and the server sends a message
-    again whose acknowledgement was lost. Add a `dedupe` step where that matters.
+    Each message is stored at least once: a message is acknowledged once it is stored, and the server
+    redelivers a message whose acknowledgment was lost. Add a `dedupe` step where duplicates matter.
 
-    With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
-    message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-    `value`, `key` and `headers`. Headers of a message stay with the event, values that are no text as JSON;
-    the header `Penstock-Key` is its key.
+    With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: a
+    message that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+    `bytes` yield `value`, `key` and `headers`. Headers of a message stay with the event, with values that are
+    not text as JSON; the header `Penstock-Key` becomes the key of the event.
     """
 
     type: Literal["amqp"] = "amqp"

@@ -1,1 +1,1 @@
-"""What sources of database changes share: the columns of a change, its envelopes, and its ids."""
+"""Shared parts of the change data capture sources: the columns of a change, its envelopes, and its ids."""

@@ -1,4 +1,4 @@
-"""The forms in which changes leave a source: columns of their own, or messages as other tools write them."""
+"""The event formats of changes: native columns, or messages in the format of Debezium or CloudEvents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Origin:
-    """Where changes come from, as messages of other tools say it."""
+    """The origin of changes, as stated in Debezium and CloudEvents messages."""
 
     connector: str
     """The kind of database, such as `mysql`."""
@@ -65,9 +65,9 @@ def native_batch(
     schema: pa.Schema,
     faults: Mapping[int, Mapping[str, str]] | None = None,
 ) -> pa.RecordBatch:
-    """Events of the envelope `native`, with rows that are in their columns' form.
+    """Events of the envelope `native`, with rows in the types of their columns.
 
-    `faults` are those of rows that do not fit, by the number of the event.
+    `faults` has the faults of rows that don't match the schema, by the number of the event.
     """
     import pyarrow as pa
 
@@ -88,7 +88,7 @@ def native_batch(
 
 
 def message_batch(envelope: Envelope, changes: Changes, origin: Origin) -> pa.RecordBatch:
-    """Events of the other envelopes. Rows of `changes` are JSON text."""
+    """Events of the envelopes `debezium` and `cloudevents`. Rows of `changes` are JSON text."""
     from penstock.streams.decode.results import raw_batch
 
     message = _debezium if envelope == "debezium" else _cloudevent
@@ -106,7 +106,7 @@ def _keyed(batch: pa.RecordBatch, changes: Changes) -> pa.RecordBatch:
 
 
 def _debezium(changes: Changes, i: int, origin: Origin) -> bytes:
-    """A message of Debezium as its JSON converter writes it with `schemas.enable=false`."""
+    """A Debezium message as its JSON converter writes it with `schemas.enable=false`."""
     op, time_us, tx = changes.op[i], changes.time_us[i], changes.tx[i]
     source = {
         "connector": origin.connector,

@@ -1,4 +1,4 @@
-"""Rows that do not fit the columns of their pipeline: kept with the reason, and dead letters when read."""
+"""Rows that don't match the schema: stored with the reason, and read as dead letters."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FAULT = "fault"
-"""The stored column with the reason. Events that leave the source do not have it."""
+"""The stored column with the reason. Events emitted by the source don't have it."""
 
 FAULT_COLUMN = f"{FAULT} STRUCT<code: STRING, reason: STRING, row: STRING>"
 
 
 def noted(df: DataFrame) -> DataFrame:
-    """The events without that column, and a note for each row that does not fit."""
+    """The events without the column `fault`, with a note for each row that doesn't match the schema."""
     from pyspark.sql import functions as f
 
     from penstock.frames.hidden import EVENT, NOTE

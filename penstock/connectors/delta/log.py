@@ -24,16 +24,16 @@ READ = {
     "appendOnly", "checkConstraints", "deletionVectors", "invariants", "timestampNtz", "typeWidening",
     "v2Checkpoint", "vacuumProtocolCheck",
 }  # fmt: skip
-"""Features of tables that readers have to know, and this one does. Files with deleted rows are refused."""
+"""Table features that this reader supports. Files with deleted rows are rejected."""
 
 EVENT_BYTES = 100
-"""The size of a row, guessed where a table has no statistics, to limit micro-batches."""
+"""The assumed size of a row in bytes if a table has no statistics, to limit micro-batches."""
 
 ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 
 
 def storage(uri: str, options: Mapping[str, str]) -> fs.FileSystem:
-    """The files of a table, by paths relative to it."""
+    """The file system of a table, with paths relative to the table."""
     if is_local(uri):
         return fs.SubTreeFileSystem(uri, fs.LocalFileSystem())
     from deltalake.fs import DeltaStorageHandler
@@ -44,7 +44,7 @@ def storage(uri: str, options: Mapping[str, str]) -> fs.FileSystem:
 class DeltaCommits(Commits):
     """The versions of a Delta table.
 
-    A commit is read from its own file in the log, because the library only has whole tables.
+    A commit is read from its own file in the log, because the library can only read whole tables.
     """
 
     def __init__(self, uri: str, options: Mapping[str, str], changes: str) -> None:
@@ -140,7 +140,7 @@ class DeltaReader(TableReader):
 
     @cached_property
     def storage(self) -> fs.FileSystem:
-        """The files of the table."""
+        """The file system of the table."""
         return storage(self.reading["uri"], self.reading["options"])
 
     def batches(self, file: DataFile) -> Iterator[pa.RecordBatch]:
@@ -156,7 +156,7 @@ class DeltaReader(TableReader):
 
 
 def _column(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
-    """A column with the value of a partition, which the log has as text; empty text is null."""
+    """A column with the value of a partition, which is text in the log; empty text is null."""
     if value is None or value == "":
         return pa.nulls(rows, kind)
     if isinstance(value, str) and pa.types.is_timestamp(kind):
@@ -166,7 +166,7 @@ def _column(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
 
 
 class DeltaDataSource(TableDataSource):
-    """A Delta table as a data source of Spark."""
+    """A Delta table as a Spark data source."""
 
     made = DeltaReader
 

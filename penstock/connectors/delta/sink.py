@@ -1,4 +1,4 @@
-"""The `delta` sink: each batch is one commit of a Delta table."""
+"""The `delta` sink: each batch is one commit to a Delta table."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DELETED = "penstock_delete"
-"""Marks the rows of a merge that delete."""
+"""The column that marks rows of a merge as deletes."""
 
 
 class DeltaSink(DeltaEnd, TableSink):
     """Writes to a Delta table; each batch is one commit.
 
-    Delivery is exactly-once: the commit holds the number of the batch as a Delta transaction (`txn`), so a
-    batch that is repeated after a crash is recognized and not committed again. Readers see all of a batch or
+    Delivery is exactly-once: the commit includes the number of the batch as a Delta transaction (`txn`), so a
+    batch that is retried after a crash is recognized and not committed again. Readers see all of a batch or
     nothing. Other writers may change the table at the same time.
 
-    The table is created with the first batch. Events have the columns of the table, by name; types may be
-    narrower, and columns that are missing are null. With `create: evolve` new columns are added to the table.
-    An event that lacks a column which is NOT NULL, or part of the key, goes to the dead letters.
+    The table is created with the first batch. Columns are matched by name; the types of events may be
+    narrower than those of the table, and missing columns are NULL. With `create: evolve`, new columns are
+    added to the table. An event with NULL in a NOT NULL column or a key column goes to the dead letters.
 
-    A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
-    to larger and rarer batches than for other sinks, and compact the table from time to time.
+    A batch must fit into the memory of the driver, and is written as at least one file per partition: set
+    `batch:` to larger and less frequent batches than for other sinks, and compact the table regularly.
     """
 
     type: Literal["delta"] = "delta"
@@ -67,7 +67,7 @@ create: evolve
 
 
 class _Writer(TableWriter):
-    """Commits with delta-rs, in this process."""
+    """Commits batches with delta-rs in this process."""
 
     def __init__(self, sink: DeltaSink) -> None:
         super().__init__(sink)
@@ -78,7 +78,7 @@ class _Writer(TableWriter):
         try:
             return self._deliver(events, owner, batch)
         except Exception:
-            self.table = None  # its state is not known
+            self.table = None  # its state is unknown
             raise
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class _Writer(TableWriter):
         return Delivered(changes.count, changes.rejected)
 
     def _refreshed(self) -> DeltaTable | None:
-        """The table as it is now; None if it is to be created."""
+        """The current table; None if it has to be created."""
         if self.table is None:
             self.table = self.sink.opened()
             self._fits(self.table)
@@ -163,7 +163,7 @@ class _Writer(TableWriter):
                     source_alias="s",
                     target_alias="t",
                     merge_schema=self.sink.evolves,
-                    streamed_exec=False,  # files without one of the keys are left alone
+                    streamed_exec=False,  # files without any of the keys are not rewritten
                     commit_properties=_numbered(owner, batch),
                 )
                 .when_matched_delete(f"s.{DELETED}")
@@ -174,7 +174,7 @@ class _Writer(TableWriter):
 
 
 def _numbered(owner: str, batch: int) -> Any:
-    """What makes a commit recognizable, and fail if another process commits a batch of the same owner."""
+    """Properties that identify a commit and make it fail if another process commits for the same owner."""
     from deltalake import CommitProperties, Transaction
 
     return CommitProperties(app_transactions=[Transaction(owner, batch)])

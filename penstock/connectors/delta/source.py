@@ -1,4 +1,4 @@
-"""The `delta` source: the rows of a Delta table, now and as they are added."""
+"""The `delta` source: the existing and new rows of a Delta table."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ if TYPE_CHECKING:
     from penstock.connectors.tables.source import DataSourceClass
 
 SAMPLE = 5
-"""Rows of a sample."""
+"""Maximum number of rows in a sample."""
 
 
 class DeltaSource(DeltaEnd, TableSource):
-    """Reads a Delta table: first the rows it has, then those that are appended.
+    """Reads a Delta table: first the existing rows, then the rows that are appended.
 
-    Progress is kept in the pipeline's checkpoint, as a version of the table and a number of its files, so
-    that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+    Progress is stored in the pipeline's checkpoint, as a version of the table and a number of its files, so
+    that a restart resumes exactly where the last committed batch ended. A micro-batch consists of whole
+    files.
 
     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
-    changes no rows, and is no change. A version that was removed from the table's log before it was read
-    fails the pipeline. Tables with column mapping can't be read, and those with deletion vectors only from a
-    position where no file has deleted rows.
+    doesn't count as a change, because it changes no rows. A version that was removed from the table's log
+    before it was read fails the pipeline. Tables with column mapping can't be read, and tables with deletion
+    vectors only from a position where no file has deleted rows.
     """
 
     type: Literal["delta"] = "delta"

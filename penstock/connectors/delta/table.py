@@ -1,4 +1,4 @@
-"""A Delta table: where it is, how it is opened, and its failures in words."""
+"""A Delta table: its location, how it is opened, and its errors."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 TESTED = "delta-rs 1.6 (package deltalake)"
 
 QUICK = {"connect_timeout": "2s", "timeout": "4s", "retry_timeout": "4s", "max_retries": "1"}
-"""Options of object stores for a connection test, which answers in seconds."""
+"""Options of object stores for a connection test, which has to finish within seconds."""
 
 MISSING = re.compile(r"No files in log segment|does not exist or you don't have access")
 
 SECRET = re.compile(r"(?i)key|secret|token|password|credential|sas")
-"""Names of options whose values are not shown."""
+"""Matches the names of options whose values must not be shown."""
 
 LONGEST = 400
-"""Longer messages are cut in the middle: the cause stands at the end."""
+"""Maximum length of a message. Longer messages are cut in the middle, because the cause is at the end."""
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class DeltaEnd(Component):
-    """The place of a Delta table."""
+    """The location of a Delta table."""
 
     path: FilePath = Field(
         min_length=1, description="The table's directory, or its URL in an object store, such as `s3://…`."
@@ -49,11 +49,11 @@ class DeltaEnd(Component):
 
     @property
     def uri(self) -> str:
-        """The place as the library takes it."""
+        """The location in the form that the library expects."""
         return qualified(self.path)
 
     def opened(self, extra: Mapping[str, str] | None = None) -> DeltaTable | None:
-        """The table as it is now; None if there is none."""
+        """The current table; None if it doesn't exist."""
         return opened(self.uri, {**self.options, **(extra or {})})
 
     def probed(self) -> tuple[DeltaTable | None, Probe]:
@@ -67,7 +67,7 @@ class DeltaEnd(Component):
 
 
 def opened(uri: str, options: Mapping[str, str]) -> DeltaTable | None:
-    """The table at a place; None if there is none."""
+    """The table at a location; None if it doesn't exist."""
     library()
     from deltalake import DeltaTable
 
@@ -82,7 +82,7 @@ def opened(uri: str, options: Mapping[str, str]) -> DeltaTable | None:
 
 
 def library() -> None:
-    """Raises if the library is not installed."""
+    """Raises `Invalid` if the library for Delta tables is not installed."""
     try:
         import deltalake  # noqa: F401
     except ImportError:
@@ -97,14 +97,14 @@ def columns_of(table: DeltaTable) -> list[str]:
 
 
 def schema_of(table: DeltaTable) -> Any:
-    """The columns of a table as Arrow's schema."""
+    """The columns of a table as an Arrow schema."""
     import pyarrow as pa
 
     return pa.schema(table.schema().to_arrow())
 
 
 def not_found(path: str) -> Problem:
-    """There is no table, and none is to be made."""
+    """The problem for a table that doesn't exist and must not be created."""
     hint = "check the path; a table has a directory _delta_log"
     return Problem(
         code="table_not_found", message=f"there is no Delta table at '{path}'", path="path", hint=hint
@@ -112,12 +112,12 @@ def not_found(path: str) -> Problem:
 
 
 class _Missing(Retryable):
-    """There is no table."""
+    """The table doesn't exist."""
 
 
 @contextlib.contextmanager
 def explained(uri: str, options: Mapping[str, str]) -> Iterator[None]:
-    """Raise the library's errors as those of Penstock; `Invalid` if a retry cannot help."""
+    """Raise the library's errors as Penstock errors; `Invalid` if a retry can't help."""
     from deltalake.exceptions import (
         CommitFailedError,
         DeltaError,
@@ -153,7 +153,7 @@ def _problem(code: str, message: str, hint: str) -> Problem:
 
 
 def _text(error: Exception, options: Mapping[str, str]) -> str:
-    """What an error says, on one line, without the values of secret options."""
+    """The message of an error on one line, without the values of secret options."""
     text = " ".join(COLOUR.sub("", str(error)).replace("↳", ":").split())
     for name, value in options.items():
         if SECRET.search(name) and value:

@@ -1,4 +1,4 @@
-"""The connection test of files: can the path be read, or written."""
+"""The connection test of files: whether the path can be read or written."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OFFERED = 20
-"""The most files that are named."""
+"""Maximum number of files in the result of a connection test."""
 
 
 def probe_reading(spark: SparkSession, path: str, store: Store | None = None) -> Probe:
-    """Whether there is something to read at a path, or in a directory, or for a glob."""
+    """Test whether a file, a directory or a glob can be read, and list its files."""
     if not is_local(path):
         return _probe_url(spark, path, store)
     found = sorted(glob.glob(local_path(path)))
@@ -38,7 +38,7 @@ def probe_reading(spark: SparkSession, path: str, store: Store | None = None) ->
 
 
 def probe_writing(spark: SparkSession, path: str, store: Store | None = None) -> Probe:
-    """Whether a directory can be written, or made."""
+    """Test whether a directory can be written to, or created."""
     if not is_local(path):
         return _probe_url(spark, path, store, must_exist=False)
     nearest = local_path(path)
@@ -73,7 +73,7 @@ def _probe_url(spark: SparkSession, path: str, store: Store | None, *, must_exis
 
 
 def _looked_at(spark: SparkSession, path: str, store: Store | None) -> tuple[bool, list[str]]:
-    """Whether there is something at a path, and what is below it."""
+    """Whether a path exists, and the paths directly below it."""
     access = hadoop_options(spark, path, store, quick=True)
     storage = storage_for(path, spark, access)
     try:
@@ -85,7 +85,7 @@ def _looked_at(spark: SparkSession, path: str, store: Store | None) -> tuple[boo
 
 
 def _first_line(error: Exception) -> str:
-    """The message of an exception of Java, without the name of its class."""
+    """The message of a Java exception without its class name."""
     return error_text(error).splitlines()[0].partition(": ")[2]
 
 

@@ -1,4 +1,4 @@
-"""The form of values in files, such that every reader gets back the values that were written.
+"""The representation of values in files, such that every reader gets back the values that were written.
 
 | Type | json | csv | parquet, orc |
 |---|---|---|---|
@@ -12,7 +12,7 @@
 | MAP | an object; keys are written as text | not held | as they are |
 | NULL | `null` | an empty field; the empty string is `""` | as it is |
 
-`text` holds strings without line ends.
+`text` holds strings without line breaks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Format = Literal["json", "csv", "parquet", "text", "orc"]
 
 EXACT_DIGITS = 15
-"""Decimal digits that a double keeps."""
+"""Decimal digits that a double preserves."""
 
 QUOTING = {
     "header": "true",
@@ -38,16 +38,16 @@ QUOTING = {
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
 }
-"""CSV by RFC 4180: a quote is doubled, and spaces and line ends are part of a value."""
+"""CSV by RFC 4180: a quote is doubled, and spaces and line breaks are part of a value."""
 
 NULL = "\x00null\x00"
-"""What Spark's reader is to take an empty field of CSV for, so that `""` is an empty string."""
+"""The text as which Spark's CSV reader reads an empty field, so that `""` is an empty string."""
 
 ORDER = "$order"
-"""The column with the time at which a file was changed, in microseconds: the order of its events."""
+"""The column with the modification time of a file in microseconds, by which its events are ordered."""
 
 CORRUPT = "$corrupt"
-"""The column in which Spark keeps the text of a malformed record."""
+"""The column in which Spark stores the text of a malformed record."""
 
 READ: dict[str, dict[str, str]] = {"csv": {**QUOTING, "multiLine": "true", "nullValue": NULL}}
 """Options of Spark's reader."""
@@ -55,34 +55,34 @@ READ: dict[str, dict[str, str]] = {"csv": {**QUOTING, "multiLine": "true", "null
 WRITE: dict[str, dict[str, str]] = {
     "json": {**EXACT, "ignoreNullFields": "false"},
     "csv": {**EXACT, **QUOTING},
-    # Else readers that ignore Spark's footer read old dates in another calendar.
+    # Otherwise, readers that ignore Spark's footer read old dates in another calendar.
     "orc": {"orc.proleptic.gregorian": "true"},
 }
 """Options of Spark's writer."""
 
 NO_FORM = ("void", "interval")
-"""Types that no reader but Spark would understand, by how their names begin."""
+"""Prefixes of the names of types that no reader but Spark would understand."""
 
 NO_FORM_IN_ORC = (*NO_FORM, "timestamp")
-"""The library that writes ORC moves a time in the last second before 1970 by a second."""
+"""The same for ORC: its library shifts a timestamp in the last second before 1970 by a second."""
 
 
 UNHELD = {
     "csv": "the value is null, and a record with one empty field would be an empty line",
     "text": "the value is null or contains a line break",
 }
-"""By format: which values of a single column it can't hold."""
+"""By format: the values of a single column that the format can't hold."""
 
 
 def in_form(df: DataFrame, file_format: Format) -> DataFrame:
-    """The events with every value in the form of the file format."""
+    """The events with every value in the representation of the file format."""
     if file_format not in ("json", "csv"):
         return df
     return df.select(*columns_in_form(df.schema.fields, file_format))
 
 
 def columns_in_form(fields: Sequence[StructField], file_format: Format) -> list[Column]:
-    """Columns with every value in the form of the file format."""
+    """Columns with every value in the representation of the file format."""
     from pyspark.sql import functions as f
 
     columns = []
@@ -95,7 +95,8 @@ def columns_in_form(fields: Sequence[StructField], file_format: Format) -> list[
 def unheld(names: Sequence[str], file_format: Format) -> Column | None:
     """A condition for events with these columns that the format can't hold; None: it holds all.
 
-    A line end in a text would make two lines of it, and an empty record is an empty line, which readers skip.
+    A line break in a text would split it into two lines, and an empty record is an empty line, which readers
+    skip.
     """
     from pyspark.sql import functions as f
 
@@ -106,7 +107,7 @@ def unheld(names: Sequence[str], file_format: Format) -> Column | None:
 
 
 def _shaped(value: Column, kind: DataType, file_format: Format) -> Column | None:
-    """A value in the form of the file format; None if the value already is."""
+    """A value in the representation of the file format; None if it needs no conversion."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import ArrayType, BinaryType, DecimalType, MapType, StructType
 

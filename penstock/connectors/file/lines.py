@@ -1,7 +1,7 @@
 """Files of JSON lines, read by Penstock's own Spark format in Java (`java/JsonLines.java`).
 
-It accepts and refuses the same lines as the decoder of streams, which is in Python and would dominate the
-processor time here. That decoder then finds the reason for a refused line.
+This format accepts and rejects the same lines as the decoder of streams, which is in Python and would
+dominate the processor time here. That decoder then finds the reason for a rejected line.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CORRUPT_TYPE = "STRUCT<code: STRING, message: STRING, row: STRING>"
 def reader(
     given: DataStreamReader, spark: SparkSession, schema: StructType, timestamps: Timestamps
 ) -> DataStreamReader:
-    """A reader of the declared columns and of `$corrupt`, which has the line that does not fit."""
+    """A reader of the declared columns and of `$corrupt`, which has a line that doesn't match the schema."""
     from pyspark.sql.types import StructType
 
     java_class(spark, SOURCE)
@@ -48,7 +48,7 @@ def reader(
 
 
 def events(df: DataFrame, schema: StructType, rule: Rule, malformed: Malformed) -> DataFrame:
-    """The events, and notes of the lines that are none."""
+    """The events, and notes for lines that don't match the schema."""
     from pyspark.sql import functions as f
 
     columns = [f.col(quote(name)) for name in schema.names]
@@ -57,7 +57,7 @@ def events(df: DataFrame, schema: StructType, rule: Rule, malformed: Malformed) 
 
 
 def noted(corrupt: Column, rule: Rule, malformed: Malformed, event: Column | None = None) -> Column:
-    """The note of a record by its `$corrupt`; NULL if the record fits."""
+    """The note for a record, from its `$corrupt`; NULL if the record matches the schema."""
     from pyspark.sql import functions as f
 
     from penstock.frames.noting import NO_NOTE, note
@@ -70,7 +70,7 @@ def noted(corrupt: Column, rule: Rule, malformed: Malformed, event: Column | Non
 
 
 def _refused(rule: Rule) -> Callable[[Column], Column]:
-    """A function of `$corrupt` that fails with the reason of a line that does not fit."""
+    """A function of `$corrupt` that fails with the reason why a line doesn't match the schema."""
     from pyspark.sql.pandas.functions import arrow_udf
 
     def refuse(lines: pa.Array) -> pa.Array:
@@ -80,6 +80,6 @@ def _refused(rule: Rule) -> Callable[[Column], Column]:
             raise Fault(code, f"{reason}, in {line['row'][:200]}")
         return pa.nulls(len(lines), pa.string())
 
-    udf: Any = arrow_udf  # its overloads know no function of one array
+    udf: Any = arrow_udf  # its overloads have no function of one array
     made: Callable[[Column], Column] = udf(refuse, "string")
     return made

@@ -1,4 +1,4 @@
-"""The order in which events of files are judged: Spark reads the largest file of a micro-batch first."""
+"""The order of events from files by modification time: Spark reads a micro-batch's largest file first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def ordered(df: DataFrame) -> DataFrame:
-    """The frame with the time at which the file of each event was changed, in microseconds, as `$order`."""
+    """The frame with the modification time of each event's file, in microseconds, as `$order`."""
     from pyspark.sql import functions as f
 
     changed = df.metadataColumn("_metadata").getField("file_modification_time")

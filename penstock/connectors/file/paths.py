@@ -1,4 +1,4 @@
-"""Paths a user writes, local or on any file system Spark knows."""
+"""Paths in documents: local, or on any file system that Spark supports."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def is_local(path: str) -> bool:
 
 
 def local_path(path: str) -> str:
-    """The absolute path of a local one."""
+    """The absolute form of a local path."""
     return os.path.abspath(unquote(urlparse(path).path) if path.startswith("file:") else path)
 
 
 def qualified(path: str) -> str:
-    """A path that means the same in every process: relative ones are made absolute."""
+    """A path that means the same in every process: relative paths are made absolute."""
     return local_path(path) if is_local(path) else path

@@ -1,6 +1,6 @@
-"""Records of CSV files and JSON documents, decoded by the rule of streams (`penstock.streams.decode`).
+"""Records of CSV files and JSON documents, decoded by the rules of streams (`penstock.streams.decode`).
 
-JSON lines are read by `file_lines`; here is only the reason why one of them does not fit.
+JSON lines are read by `lines.py`; this module only finds the reason why a line doesn't match the schema.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ Kind = Literal["documents", "csv"]
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule by which records become events of a schema."""
+    """Decodes records into events of a schema."""
 
     schema: pa.Schema
     timestamps: Timestamps = "iso"
 
     @cached_property
     def sent(self) -> pa.Schema:
-        """The schema with times as they are written."""
+        """The schema with timestamps in the type in which records contain them."""
         return as_sent(self.schema, self.timestamps)
 
     def lines(self, texts: list[bytes]) -> Decoded:
-        """JSON objects; blank lines are none."""
+        """The events of JSON lines; blank lines are skipped."""
         stripped = [text.strip(BLANK) for text in texts]
         return as_kept(decode_texts([text for text in stripped if text], self.sent), self.schema)
 
     def reason(self, line: str) -> tuple[str, str] | None:
-        """The code and the reason of a line that does not fit; None: it fits."""
+        """The code and the reason why a line doesn't match the schema; None if it does."""
         found = self.lines([line.encode()]).misfits
         return (found[0].code, found[0].reason) if found else None
 
     def documents(self, texts: list[bytes]) -> Decoded:
-        """JSON texts of one object or an array of them each."""
+        """The events of JSON documents, each an object or an array of objects."""
         found = [decode_document(text, self.sent) for text in texts]
         batches = [nothing(self.sent), *(each.batch for each in found)]
         misfits = [misfit for each in found for misfit in each.misfits]
         return as_kept(Decoded(pa.concat_batches(batches), misfits), self.schema)
 
     def records(self, batch: pa.RecordBatch) -> Decoded:
-        """Records of CSV as Spark has cut them: a column of text for each field, and `$corrupt`."""
+        """The events of CSV records as split by Spark: a text column for each field, and `$corrupt`."""
         faults: dict[int, Mismatch] = {}
         corrupt = batch.column(CORRUPT)
         for i in pc.indices_nonzero(corrupt.is_valid()).to_pylist():
@@ -89,7 +89,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Records:
-    """Reads records in Spark's Python processes."""
+    """Decodes records in Spark's Python processes."""
 
     rule: Rule
     kind: Kind
@@ -112,7 +112,7 @@ class Records:
         return self.rule.documents(texts)
 
     def _left(self, misfits: list[Misfit], order: pa.Scalar) -> pa.RecordBatch:
-        """The notes or the failure for records that do not fit."""
+        """The notes for records that don't match the schema, or nulls; raises for `malformed: fail`."""
         if self.malformed == "fail":
             raise Fault(misfits[0].code, f"{misfits[0].reason}, in {_text(misfits[0])[:200]}")
         columns = [pa.nulls(len(misfits), kind) for kind in self.rule.schema.types]
@@ -136,7 +136,7 @@ class Records:
 
 
 def _by_order(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in parts of one file, or of files that were changed at the same time."""
+    """The parts of a batch, each from one file or from files with the same modification time."""
     if not len(batch):
         return
     order = batch.column(ORDER).to_numpy()
@@ -148,7 +148,7 @@ def _by_order(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def decoded(
     df: DataFrame, schema: StructType, timestamps: Timestamps, kind: Kind, malformed: Malformed
 ) -> DataFrame:
-    """The events in a frame of texts, or of the fields of CSV, and notes of the records that are none."""
+    """The events in a frame of texts or CSV fields, and notes for records that don't match the schema."""
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 

@@ -1,4 +1,4 @@
-"""The `file` sink: batches as files, each visible whole or not at all."""
+"""The `file` sink: batches as files, each published atomically."""
 
 from __future__ import annotations
 
@@ -50,20 +50,21 @@ TOLERANCE = 1.25
 
 
 class FileSink(Sink):
-    """Writes each batch as a directory `penstock_batch=…` of files, which appears when it is complete.
+    """Writes each batch as a directory `penstock_batch=…` of files, which becomes visible when complete.
 
-    Delivery is exactly-once: a reader of the directory never sees part of a batch, and a batch that is
-    repeated after a crash is recognised by its name and not written again. The directory name is a partition
-    in the manner of Hive, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, and
-    `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches.
+    Delivery is exactly-once: a reader of the directory never sees a partial batch, and a batch that is
+    retried after a crash is recognized by its name and not written again. The directory name is a Hive-style
+    partition, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, with the batch of each
+    event in the column `penstock_batch`. `batch:` sets the size and the frequency of batches.
 
-    In an object store (`s3a://…`) a batch is one object, since only one object can appear at a time. So there
-    are no `partition_by` and no `max_file_bytes`; tables have them, with the sink `delta` or `iceberg`.
+    In an object store (`s3a://…`) a batch is a single object, because objects can't be published together
+    atomically. `partition_by` and `max_file_bytes` are therefore not available; to partition data in an
+    object store, write a table with the sink `delta` or `iceberg`.
 
-    Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
-    Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
-    `csv` holds no arrays, maps and structs. An event that a format has no form for, such as a line end in
-    `text`, goes to the dead letters.
+    Values are written without loss: timestamps keep their microseconds, and readers get back the values that
+    were written. `docs/concepts.md` lists how `json` and `csv` represent types that they don't have. `csv`
+    doesn't support arrays, maps and structs. An event that a format can't represent, such as a value with a
+    line break in `text`, goes to the dead letters.
     """
 
     type: Literal["file"] = "file"
@@ -144,7 +145,7 @@ max_file_bytes: 134217728
 
 
 def has_no_form(kind: DataType, file_format: Format) -> bool:
-    """Whether the format can't hold a type, or one inside it."""
+    """Whether the format can't hold a type or one of its nested types."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, ArrayType):
@@ -174,12 +175,13 @@ def _cannot_hold(file_format: Format, field: StructField, hint: str) -> Problem:
 
 
 class _Writer(SinkWriter):
-    """Writes to a staging directory and publishes it in one step: a rename, or the end of an upload.
+    """Writes to a staging directory and publishes it in one step: a rename, or the completion of an upload.
 
     That step is the commit: a directory with the name of a batch exists if and only if the batch was
-    delivered (invariants 3 and 4). The name has the lineage of the checkpoint in it, so that a pipeline that
-    starts over, and counts from zero again, is not mistaken for the old one. The staging directory has the
-    epoch in its name: a worker that has lost the flow, and does not know it yet, writes to a separate one.
+    delivered (invariants 3 and 4). The name includes the lineage of the checkpoint, so that a pipeline that
+    starts over, and counts from zero again, is not mistaken for the old one. The name of the staging
+    directory includes the epoch: a worker that has lost the flow without knowing it yet writes to a separate
+    directory.
     """
 
     def __init__(self, sink: FileSink, epoch: int) -> None:
@@ -226,7 +228,7 @@ class _Writer(SinkWriter):
         return storage_for(self.output, spark, self.access)
 
     def _sifted(self, df: DataFrame) -> tuple[DataFrame, Iterable[Rejected]]:
-        """The events that the format can hold, and separately the others."""
+        """The events that the format can represent, and separately the rejected events."""
         names = [name for name in df.columns if name not in self.sink.partition_by]
         bad = unheld(names, self.sink.format)
         if bad is None:
@@ -257,11 +259,11 @@ class _Writer(SinkWriter):
         writer.save(path)
 
     def _rolled(self, df: DataFrame, storage: Storage, staged: str, events: int) -> str:
-        """The staged batch in files of the wanted size.
+        """The path of the staged batch, rewritten if its files exceed the size limit.
 
         Spark can only limit events per file, so the size of an event is measured from the first files. That
-        batch is written twice, the second time from its own files: computing it again might give other
-        events.
+        batch is written twice, the second time from its own files: recomputing the batch might produce
+        different events.
         """
         limit = self.sink.max_file_bytes
         if limit is None:

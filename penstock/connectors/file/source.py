@@ -1,4 +1,4 @@
-"""The `file` source: files in a directory, now and as they arrive."""
+"""The `file` source: the existing and new files of a directory."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from penstock.connectors.file.records import Rule
 
 SAMPLE_BYTES = 256 * 1024 * 1024
-"""Text beyond this is sampled when a schema is inferred, so that saving a pipeline stays quick."""
+"""Larger text inputs are sampled when a schema is inferred, so that saving a pipeline stays quick."""
 
 FOREVER = "36500d"
-"""Spark silently ignores a new file that is older than the newest one by `maxFileAge`."""
+"""The value of `maxFileAge`: Spark silently ignores a new file that is this much older than the newest."""
 
 
 DECODED = ("json", "csv")
-"""Formats of text, which has to be decoded."""
+"""Text formats, which Penstock decodes."""
 
 IGNORED = {
     "csv": ("dateformat", "mode", "timestampformat", "timestampntzformat"),
@@ -55,22 +55,22 @@ IGNORED = {
         "timestampformat", "timestampntzformat",
     ),
 }  # fmt: skip
-"""Options of Spark's reader that would be a second rule of decoding, by format."""
+"""Options of Spark's reader that would conflict with Penstock's own decoding rules, by format."""
 
 
 class FileSource(Source):
-    """Reads files: one file, a directory or a glob; watches for new ones unless it is finite.
+    """Reads a file, a directory or a glob, and watches for new files unless the source is `finite`.
 
-    Each file is read once, whole; write a file elsewhere and move it in, so that it is never seen half
-    written. Names that begin with `_` or `.` are passed over. Without a `schema` the columns are inferred
-    from the files there are when the document is saved, and pinned in its revision.
+    Each file is read once, as a whole. Write a file elsewhere and move it in when it is complete, so that it
+    is never read half written. Names that begin with `_` or `.` are ignored. Without a `schema`, the columns
+    are inferred from the files that exist when the document is saved, and pinned in its revision.
 
-    JSON and CSV are decoded by the same rule as what is sent to a stream: nothing is rounded, cut or guessed.
-    A record that does not fit goes to the dead letters with the column and the value (`malformed:
-    dead_letter`). CSV is that of RFC 4180: an empty field is null, and `""` an empty string.
+    JSON and CSV are decoded by the same rules as events sent to a stream: nothing is rounded, truncated or
+    guessed. A record that doesn't match the schema goes to the dead letters with the column and the value
+    (`malformed: dead_letter`). CSV follows RFC 4180: an empty field is NULL, and `""` is an empty string.
 
-    The thresholds of `batch:` apply where they are set: `max_bytes` is the size of the pieces files are
-    split into, and with `max_inflight` that many pieces make up a micro-batch.
+    The thresholds of `batch:` apply only if they are set: files are split into pieces of `max_bytes`, and a
+    micro-batch consists of up to `max_inflight` pieces.
     """
 
     type: Literal["file"] = "file"
@@ -121,7 +121,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         return self
 
     def _check(self) -> None:
-        """Refuse types, and options for writing them, that the decoder does not support."""
+        """Reject column types and reader options that the decoder does not support."""
         from penstock.frames.columns import declared
 
         declared(self.schema_ or "")
@@ -138,9 +138,10 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         df, columns = self._read(spark, batch), self.columns(spark, site)
         assert columns is not None
-        # Spark adds a column for each directory `name=value`, and those of the file sink are such.
+        # Spark adds a column for each directory `name=value`, such as the batch directories of the file sink.
         hidden = [name for name in HIDDEN if name in df.columns]
-        # Spark reads the largest file of a micro-batch first, and its own order would make others late.
+        # Spark reads the largest file of a micro-batch first; in that order, events of other files would
+        # count as late.
         event = event_from(place=quote(ORDER)).alias(EVENT)
         return df.select(*map(quote, [*columns.names, *hidden]), event)
 
@@ -164,7 +165,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
         return self._decoded(reader, schema, path)
 
     def reason(self, row: str) -> tuple[str, str] | None:
-        """Why a line of JSON does not fit the schema."""
+        """The code and the reason why a JSON line doesn't match the schema."""
         return self._rule().reason(row)
 
     def _rule(self) -> Rule:
@@ -219,8 +220,8 @@ schema: id BIGINT, customer STRING, amount DOUBLE
     def _watched(self, spark: SparkSession, access: Mapping[str, str]) -> str:
         """The path in a form that Spark can watch.
 
-        Spark refuses to watch one file, or a directory that is not there yet, unless the path is a
-        pattern, even one that matches nothing else.
+        Spark refuses to watch a single file, or a directory that doesn't exist yet, unless the path is a
+        pattern, even one that matches only that path.
         """
         path = qualified(self.path)
         if glob.has_magic(path) or self._is_directory(spark, path, access):

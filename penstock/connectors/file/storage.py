@@ -1,4 +1,4 @@
-"""Publishing a batch in one step: on the local file system, on one that Hadoop knows, in an object store."""
+"""Atomic publishing of a batch: on the local file system, a Hadoop file system, or an object store."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ HADOOP_OUTPUT = "org.apache.hadoop.mapreduce.lib.output"
 
 
 class Storage(ABC):
-    """The few file operations a sink needs so that readers see all of a batch or nothing."""
+    """The file operations a sink needs so that readers see either all of a batch or nothing."""
 
     one_file = False
     """Whether a batch has to be one file."""
 
     def begin(self, target: str) -> dict[str, str]:
-        """Prepare for staging what is to become `target`; gives options of Spark's writer."""
+        """Prepare to stage files that become `target`; returns options of Spark's writer."""
         return {}
 
     @abstractmethod
@@ -35,48 +35,48 @@ class Storage(ABC):
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether there is something at `path`."""
+        """Whether `path` exists."""
 
     @abstractmethod
     def is_directory(self, path: str) -> bool:
-        """Whether there is a directory at `path`."""
+        """Whether `path` is a directory."""
 
     @abstractmethod
     def publish(self, source: str, target: str) -> None:
-        """Make what is staged visible in one step. An existing target stays as it is."""
+        """Make staged files visible in one step. An existing target is left unchanged."""
 
     @abstractmethod
     def remove(self, path: str) -> None:
-        """Delete what is staged, or a tree, if it is there."""
+        """Delete staged files or a directory tree, if it exists."""
 
     @abstractmethod
     def sizes(self, path: str) -> list[int]:
-        """The sizes of the files in a tree."""
+        """The sizes of the files in a directory tree, in bytes."""
 
     @abstractmethod
     def children(self, path: str) -> list[str]:
         """The paths directly below `path`."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
-        """End the client of the storage, unless others use it too."""
+        """Close the client of the storage, unless it is shared."""
 
 
 def storage_for(path: str, spark: Any, options: Mapping[str, str] | None = None) -> Storage:
-    """The storage a path lives on, opened with settings of Hadoop."""
+    """The storage of a path, opened with Hadoop settings."""
     if is_local(path):
         return LocalStorage()
     return (ObjectStorage if is_object_store(path) else HadoopStorage)(spark, path, options)
 
 
 class LocalStorage(Storage):
-    """The local file system: `rename(2)` is atomic and refuses a target that is not empty."""
+    """The local file system: `rename(2)` is atomic and fails if the target is a non-empty directory."""
 
     def staging(self, output: str) -> str:
         output = local_path(output)
         os.makedirs(output, exist_ok=True)
         parent, name = os.path.split(output)
         beside = os.stat(parent).st_dev == os.stat(output).st_dev and os.access(parent, os.W_OK)
-        # Beside the output rather than in it: readers that walk the whole tree must not see it.
+        # Beside the output rather than in it: readers that walk the whole tree must not see staged files.
         return os.path.join(parent, f".{name}.staging") if beside else os.path.join(output, "_staging")
 
     def exists(self, path: str) -> bool:
@@ -150,7 +150,7 @@ class HadoopStorage(Storage):
             found = self.files.listStatus(self._path(path))
         except java_errors() as error:
             text = error_text(error)
-            # Some stores answer that a user is not found, which Hadoop takes for the path.
+            # Some stores respond that a user is not found, which Hadoop reports as a missing path.
             if "FileNotFoundException" not in text or NO_USER.search(text):
                 raise
             return []
@@ -164,11 +164,11 @@ class HadoopStorage(Storage):
 
 
 class ObjectStorage(HadoopStorage):
-    """An object store: a batch is one object, which the store makes visible with one request.
+    """An object store: a batch is one object, which becomes visible with one request.
 
-    It is uploaded in parts, and the upload is completed when the batch is published; decision 46 has the
-    reasons. The name of the object is that of the batch, so an upload that an older worker completes too
-    replaces the object by the same events.
+    The object is uploaded in parts, and publishing the batch completes the upload; decision 46 has the
+    reasons. The object is named after the batch, so an upload that an older worker completes as well replaces
+    the object with the same events.
     """
 
     one_file = True
@@ -184,7 +184,7 @@ class ObjectStorage(HadoopStorage):
             "penstock.store.target": target,
             "spark.sql.sources.outputCommitterClass": committer,
             "spark.sql.parquet.output.committer.class": committer,
-            # Spark makes the default one first, and S3A's refuses a file system that is not its own.
+            # Spark creates the default committer first, and S3A's rejects file systems other than its own.
             "mapreduce.outputcommitter.factory.class": f"{HADOOP_OUTPUT}.FileOutputCommitterFactory",
         }
 

@@ -29,29 +29,29 @@ S3_JARS = "s3"
 """The set of `penstock.spark.jars` that `s3a://` needs."""
 
 OBJECT_STORES = ("s3a", "gs", "oss", "cosn", "obs")
-"""Schemes of stores in which a directory cannot be renamed in one step."""
+"""Schemes of stores that can't rename a directory atomically."""
 
 S3 = {
-    # Few tries: the sink and the flow have retries of their own, with pauses and a deadline.
+    # Few attempts: the sink and the flow have their own retries, with backoff and a deadline.
     "fs.s3a.attempts.maximum": "2",
     "fs.s3a.retry.limit": "2",
     "fs.s3a.retry.interval": "200ms",
     "fs.s3a.connection.establish.timeout": "5s",
     # Hadoop's default reads through a second client, on Netty.
     "fs.s3a.input.stream.type": "classic",
-    # Fewer requests, and no empty objects that stand for directories.
+    # Fewer requests, and no empty objects as directory markers.
     "fs.s3a.performance.flags": "create,delete,mkdir",
 }
-"""Settings of the S3 client that differ from Hadoop's."""
+"""Settings of the S3 client that differ from Hadoop's defaults."""
 
 QUICK = {"fs.s3a.attempts.maximum": "1", "fs.s3a.retry.limit": "0", "fs.s3a.connection.timeout": "5s"}
-"""Settings for a connection test, which may take seconds only."""
+"""Settings for a connection test, which has to finish within seconds."""
 
 AMAZON = "s3.amazonaws.com"
 
 
 class Store(Spec):
-    """Access to an object store. Fields are those of S3; another store is set up with `options`."""
+    """Access to an object store. The fields are for S3; configure other stores with `options`."""
 
     endpoint: ServerUrl | None = Field(
         default=None,
@@ -122,7 +122,7 @@ def jars_for(path: str) -> str | None:
 
 
 def misplaced(path: str, store: Store | None) -> list[Problem]:
-    """The problems of a path with the settings of its store."""
+    """The problems with the combination of a path and its store settings."""
     scheme = scheme_of(path)
     if scheme in ("s3", "s3n"):
         message = f"Spark has no file system for '{scheme}://'"
@@ -142,9 +142,9 @@ def misplaced(path: str, store: Store | None) -> list[Problem]:
 def hadoop_options(
     spark: SparkSession, path: str, store: Store | None, quick: bool = False
 ) -> dict[str, str]:
-    """The settings with which Spark and Hadoop open a path; gets the jars and classes it needs.
+    """The settings with which Spark and Hadoop open a path. Loads the jars and classes that it needs.
 
-    `quick` is for a connection test, which gets a client of its own.
+    `quick` is for a connection test, which uses a separate client.
     """
     scheme = scheme_of(path)
     if problems := misplaced(path, store):
@@ -173,7 +173,7 @@ def hadoop_options(
 
 
 NO_USER = re.compile(r"[Aa]ccess [Kk]ey (ID|Id|id)")
-"""What a store says if it does not know the user."""
+"""Matches the error of a store for an unknown user."""
 
 ERRORS = (
     (re.compile(r"UnknownStoreException|NoSuchBucket|bucket does not exist"), "bucket_not_found"),
@@ -196,11 +196,11 @@ ERRORS = (
     ),
     (re.compile(r"No FileSystem for scheme|UnsupportedFileSystemException"), "no_file_system"),
 )
-"""Texts of exceptions, and the codes of their problems."""
+"""Patterns of exception texts, and the codes of their problems."""
 
 
 def explained(text: str, path: str, store: Store | None) -> PenstockError | None:
-    """The error behind the text of an exception from a path; None if it has nothing to do with its store."""
+    """The error for the text of an exception at a path; None if it is unrelated to the object store."""
     scheme = scheme_of(path)
     code = next((code for pattern, code in ERRORS if pattern.search(text)), None)
     if not scheme or code is None:
@@ -224,7 +224,7 @@ def explained(text: str, path: str, store: Store | None) -> PenstockError | None
 
 
 def unanswered(store: Store | None) -> list[Problem]:
-    """A problem if nothing accepts connections at the endpoint."""
+    """A problem if the endpoint of the store accepts no connections."""
     if store is None or store.endpoint is None:
         return []
     url = urlparse(store.endpoint)

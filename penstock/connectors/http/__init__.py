@@ -1,1 +1,1 @@
-"""The sink `http` and the source `http_poll`: requests to services outside."""
+"""The sink `http` and the source `http_poll`: requests to external services."""

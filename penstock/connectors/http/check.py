@@ -1,4 +1,4 @@
-"""Connection tests: does the service answer, may this user log in, and what does it send."""
+"""The connection tests of HTTP connectors: check the response and the login, and show sample items."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from penstock.connectors.http.sink import HttpSink
 
 PATIENCE_S = 5.0
-"""Seconds that the service may take: the test answers in seconds."""
+"""Maximum seconds to wait for the service: the test has to finish within seconds."""
 
 SAMPLE = 5
-"""Items that are shown."""
+"""Maximum number of items in the sample."""
 
 NO_OPTIONS = 501
-"""The status of a service that does not know the method OPTIONS."""
+"""The status of a service that doesn't support the method OPTIONS."""
 
 
 def probe_sink(sink: HttpSink, policy: Policy) -> Probe:
-    """The result of the test of an `http` sink: one OPTIONS request, which changes nothing."""
+    """The result of the connection test of an `http` sink: one OPTIONS request, which changes nothing."""
     known, whole = _known_part(sink.url)
     if not known.partition("://")[2].partition("/")[1]:  # the host is a column
         return Probe(checked=False)
@@ -52,7 +52,7 @@ def probe_sink(sink: HttpSink, policy: Policy) -> Probe:
 
 
 def _known_part(template: str) -> tuple[str, bool]:
-    """The URL up to the part of its path that has the first column, and whether that is all of it."""
+    """The URL up to the path segment with the first column, and whether that is the whole URL."""
     if not list(columns_of(template)):
         url = filled(template, {})
         return (url if url.count("/") > 2 else f"{url}/"), True
@@ -65,14 +65,14 @@ def _problem(answer: Answer, where: str, *, whole: bool) -> Problem | None:
     if status >= 500 and status != NO_OPTIONS:
         message, hint = f"{where} responded with {status}", "see the log of the service"
         return Problem(code="http_failed", message=message, path="url", hint=hint)
-    # A service may not have OPTIONS (405), and says nothing about an address that is only a part of one.
+    # A service may not support OPTIONS (405), and its response to a partial URL proves nothing.
     if status not in SETTINGS or status in (405, 415) or (status in BY_ADDRESS and not whole):
         return None
     return setting(answer, where)
 
 
 def probe_poll(source: HttpPollSource, policy: Policy) -> Probe:
-    """The result of the test of an `http_poll` source: its first page."""
+    """The result of the connection test of an `http_poll` source, with items of its first page."""
     from penstock.connectors.http.poller import Poller
 
     timeout_ms = min(int(PATIENCE_S * 1000), source.timeout_ms)

@@ -1,4 +1,4 @@
-"""One request and its answer, and why there is none."""
+"""An HTTP request and its response, or the error if there is no response."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     import httpx
 
 START = 64 * 1024
-"""Bytes of an answer that are read where only its beginning is of interest."""
+"""Maximum bytes to read of a response if only its beginning is needed."""
 
 SHOWN = 300
-"""Characters of an answer that a message shows."""
+"""Maximum characters of a response that a message shows."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server has answered."""
+    """The response of a server."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     whole: bool = True
-    """Whether `body` is all of it."""
+    """Whether `body` is complete."""
 
     @property
     def text(self) -> str:
@@ -48,14 +48,14 @@ def exchange(
     timeout_s: float,
     most: int = START,
 ) -> Answer:
-    """The answer to a request, up to `most` bytes of it.
+    """The response to a request, with up to `most` bytes of its body.
 
-    Raises `Unavailable` if there is none within the time, and `Invalid` if no retry can bring one.
+    Raises `Unavailable` if there is no response within `timeout_s`, and `Invalid` if a retry can't help.
     """
     import httpx
 
     began = time.monotonic()
-    # As bytes: a text with other than ASCII characters would be refused.
+    # As bytes: the client would reject text with non-ASCII characters.
     sent = {name.encode(): value.encode() for name, value in headers.items()}
     try:
         with client.stream(method, url, headers=sent, content=body) as response:
@@ -64,7 +64,7 @@ def exchange(
                 found += chunk
                 if len(found) > most:
                     break
-                if time.monotonic() - began > timeout_s:  # else an answer could trickle in for ever
+                if time.monotonic() - began > timeout_s:  # or a response could trickle in forever
                     raise _late(url, timeout_s)
             return Answer(
                 response.status_code, response.headers, bytes(found[:most]), whole=len(found) <= most
@@ -85,7 +85,7 @@ def _late(url: str, timeout_s: float) -> Unavailable:
 
 
 def connection_error(url: str, error: Exception) -> PenstockError:
-    """Why there is no connection: `Invalid` if a retry cannot help, else `Unavailable`."""
+    """The error for a failed connection: `Invalid` if a retry can't help, else `Unavailable`."""
     causes = list(_causes(error))
     where = shown(url)
     if any(isinstance(cause, socket.gaierror) for cause in causes):

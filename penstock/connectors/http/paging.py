@@ -1,4 +1,4 @@
-"""Pages of an answer: where the next one is."""
+"""Pagination of responses: finds the next page."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NEXT = re.compile(r';\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)', re.IGNORECAS
 
 @dataclass(frozen=True)
 class Page:
-    """A page: by its address, by the value of a parameter, or the first one."""
+    """A page, identified by its URL or by the value of a parameter; with neither, the first page."""
 
     url: str | None = None
     value: str | int | None = None
 
     def stored(self) -> list[Any]:
-        """The page in a position."""
+        """The page as stored in a position."""
         return [self.url, self.value]
 
 
 class Paging(Spec):
-    """How an answer goes on in further pages."""
+    """The pagination of a service's responses."""
 
     type: Literal["link", "cursor", "page", "offset"] = Field(
         description="`link`: the `Link` header has the next page. `cursor`: the body has a cursor or URL of "
@@ -74,7 +74,7 @@ class Paging(Spec):
         if self.type != "page" and "first" in self.model_fields_set:
             raise ValueError("'first' can only be used with type 'page'")
         if self.type == "page" and self.resume and self.size is None:
-            # A page that is not full, followed by an empty one, would be left for good.
+            # A page that is not full, followed by an empty page, would never be read again.
             raise ValueError("'resume' with type 'page' needs the 'size' of a page")
         return self
 
@@ -84,14 +84,14 @@ class Paging(Spec):
         return Page(value={"page": self.first, "offset": 0}.get(self.type))
 
     def params(self, page: Page) -> dict[str, str | int]:
-        """The parameters that ask for a page."""
+        """The parameters that request a page."""
         found: dict[str, str | int] = {} if self.size is None else {self.size_param: self.size}
         if page.value is not None:
             found[self.param or self.type] = page.value
         return found
 
     def following(self, page: Page, url: str, answer: Answer, body: str, items: int) -> Page | None:
-        """The page after one that was read from `url`; None if that was the last one."""
+        """The page after `page`, which was read from `url`; None if it was the last page."""
         if self.type in ("page", "offset"):
             number = int(page.value or 0)
             last = items == 0 or (self.size is not None and items < self.size)
@@ -107,7 +107,7 @@ class Paging(Spec):
             return None
         following = Page(urljoin(url, target))
         if shown(following.url or "") != shown(url):
-            # The login would be sent there.
+            # The credentials would be sent to that host.
             message = f"the next page is on another host, {shown(following.url or '')}"
             hint = "only pages of the same host are read: check 'paging' and the URL in the response"
             raise Invalid(Problem(code="http_foreign_page", message=message, path="paging", hint=hint))

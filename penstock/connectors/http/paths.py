@@ -1,6 +1,6 @@
 """Paths into JSON texts, such as `data.items` or `$.pages[0]["next page"]`.
 
-Values are found as texts: decoded and encoded again, a number could lose digits.
+Values are extracted as text: decoding and encoding them again could lose digits of a number.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ JsonPath = Annotated[str, AfterValidator(_checked)]
 
 
 def text_at(text: str, steps: Steps) -> str | None:
-    """The text of the value at a path; None if there is none. ValueError if the text is no JSON."""
+    """The text of the value at a path; None if there is none. ValueError if the text is not JSON."""
     at: int | None = _after_space(text, 0)
     for step in steps:
         assert at is not None
@@ -55,14 +55,14 @@ def text_at(text: str, steps: Steps) -> str | None:
 
 
 def plain(text: str | None) -> str | None:
-    """A JSON value as plain text: a string without its quotes, anything else as it is; None for null."""
+    """A JSON value as plain text: a string without its quotes, other values unchanged; None for null."""
     if text is None or text == "null":
         return None
     return json.loads(text) if text.startswith('"') else text
 
 
 def elements(text: str) -> list[str]:
-    """The texts of the elements of an array; of another value, its own; none of null."""
+    """The texts of an array's elements; for another value, its own text; empty for null."""
     at = _after_space(text, 0)
     if text[at : at + 1] != "[":
         return [] if text.strip() == "null" else [text]
@@ -76,7 +76,7 @@ def elements(text: str) -> list[str]:
 
 
 def _member(text: str, at: int, step: str | int) -> int | None:
-    """Where the member of an object, or the element of an array, begins; None if there is none."""
+    """The offset of a member of an object, or of an element of an array; None if there is none."""
     opening = text[at : at + 1]
     if opening != ("{" if isinstance(step, str) else "["):
         return None
@@ -88,7 +88,7 @@ def _member(text: str, at: int, step: str | int) -> int | None:
             name, at = _scan(text, at)
             at = _after_space(text, _after_space(text, at) + 1)  # past the colon
         if name == step:
-            found = at  # of several with the same name the last one counts, as everywhere
+            found = at  # if a name is repeated, its last value counts, as in other parsers
         at = _after_space(text, _scan(text, at)[1])
         at = _after_space(text, at + 1) if text[at] == "," else at
         number += 1

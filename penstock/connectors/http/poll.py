@@ -1,4 +1,4 @@
-"""The `http_poll` source: items of an HTTP service, asked for again and again."""
+"""The `http_poll` source: items of an HTTP service, requested at intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Cursor(Spec):
-    """A field of the items by which the service can be asked for later ones."""
+    """A field of the items with which later items can be requested from the service."""
 
     field: JsonPath = Field(
         min_length=1,
@@ -38,14 +38,15 @@ class Cursor(Spec):
 
 
 class HttpPollSource(MessageSource):
-    """Asks an HTTP service for items every `poll_ms`; each item of its JSON answers is an event.
+    """Polls an HTTP service every `poll_ms`; each item in its JSON responses is an event.
 
-    With a `cursor`, or with `paging` that resumes, each item comes once, also after a crash: the position is
-    stored with the events, and items that the service sends again are recognized. With neither, each poll
-    gives all items of the answer, unless the service says by ETag or Last-Modified that nothing has changed.
+    With a `cursor`, or with `paging` that resumes, each item is read once, also after a crash: the position
+    is stored with the events, and items that the service sends again are recognized. With neither, each poll
+    reads all items of the response, unless the service indicates by ETag or Last-Modified that nothing has
+    changed.
 
-    After 429, and 503 with `Retry-After`, it waits for as long as the service asks. After other 5xx, a lost
-    connection or no answer it tries again; other statuses stop the flow. Redirects are not followed.
+    After 429, or 503 with `Retry-After`, the source waits for as long as the service requests. After another
+    5xx, a lost connection or a timeout, it retries; other statuses stop the flow. Redirects are not followed.
     """
 
     type: Literal["http_poll"] = "http_poll"
@@ -104,7 +105,7 @@ schema: id BIGINT, customer STRING, amount DOUBLE
 
     @property
     def identity(self) -> str:
-        """Tells a position of this address from that of another one."""
+        """Distinguishes positions of this URL from positions of other URLs."""
         from penstock.connectors.http.poll_position import digest_of
 
         cursor = None if self.cursor is None else [self.cursor.field, self.cursor.param]

@@ -1,4 +1,4 @@
-"""The position of a poll: the page, the cursor, the items that were read at it, and the validators."""
+"""The position of a poll: the page, the cursor, the items already read there, and the validators."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 from penstock.connectors.http.paging import Page
 
 MOST_SEEN = 1000
-"""Items with the same value of the cursor that are recognized when they come again."""
+"""Maximum number of items with the same cursor value that are recognized when they are sent again."""
 
 
 @dataclass
 class Position:
-    """Where a poll is. Changes with each page; stored as text with the events of the page."""
+    """The position of a poll. Changes with each page; stored as text with the events of the page."""
 
     source: str
-    """Identifies the address and the way to read it: a position of another one means nothing here."""
+    """Identifies the URL and how it is read: a position of another source is ignored."""
     page: Page | None = None
-    """The next page to read; None: a poll begins."""
+    """The next page to read; None: a new poll starts."""
     taken: int = 0
-    """Items of that page that were read before."""
+    """Number of items of that page that were already read."""
     since: str | None = None
-    """The cursor with which the poll has begun, as JSON."""
+    """The cursor with which the poll started, as JSON."""
     cursor: str | None = None
     """The cursor of the last item, as JSON."""
     seen: list[str] = field(default_factory=list)
@@ -33,11 +33,11 @@ class Position:
     modified: str | None = None
     """Validators of the last page of the last poll."""
     validated: str | None = None
-    """The digest of the request that they belong to."""
+    """The digest of the request that the validators belong to."""
 
     @classmethod
     def parse(cls, text: str | None, source: str) -> Position:
-        """A stored position; a new one if there is none, or if it is that of another source."""
+        """A stored position; a new position if there is none, or if it belongs to another source."""
         found = json.loads(text) if text is not None else {}
         if found.get("source") != source:
             return cls(source)
@@ -50,7 +50,7 @@ class Position:
         return json.dumps(stored)
 
     def is_new(self, item: str, cursor: str | None) -> bool:
-        """Whether an item was not read before; if so, it is noted as the last one."""
+        """Whether an item was not read before; if so, it is recorded as the last item."""
         if cursor is None:
             return True
         digest = digest_of(item)

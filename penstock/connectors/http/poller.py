@@ -1,4 +1,4 @@
-"""Polls an address, page by page."""
+"""The receiver of the `http_poll` source: polls a URL page by page."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Asking(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The same for the same request."""
+        """A digest that identifies the request."""
         return digest_of(self.url, (self.body or b"").decode())
 
 
 class Poller(Receiver):
-    """Reads the pages of an answer, waits, and begins again."""
+    """Reads all pages of a poll, waits for `poll_ms`, and starts the next poll."""
 
     def __init__(self, source: HttpPollSource, policy: Policy) -> None:
         self.source, self.policy = source, policy
@@ -56,11 +56,11 @@ class Poller(Receiver):
     def open(self, position: str | None) -> None:
         self.position = Position.parse(position, self.source.identity)
         try:
-            self._ready = self._page()  # a source that cannot work says so now
+            self._ready = self._page()  # a source that can't work fails now
         except Invalid:
             if self.position.page is None or self._resumes:
                 raise
-            # The rest of a poll that was interrupted: the service may not know its page any more.
+            # The rest of an interrupted poll: the service may no longer have its page.
             self.position.page = None
             self._ready = self._page()
 
@@ -156,7 +156,7 @@ class Poller(Receiver):
         return json.dumps(self.source.body | added).encode() if self.source.method == "POST" else None
 
     def _validators(self, asking: Asking) -> dict[str, str]:
-        """Headers by which the service can answer that nothing has changed."""
+        """Headers with which the service can respond that nothing has changed."""
         if self.position.validated != asking.digest:
             return {}
         named = {"If-None-Match": self.position.etag, "If-Modified-Since": self.position.modified}
@@ -186,7 +186,7 @@ class Poller(Receiver):
         return answer
 
     def _text_of(self, answer: Answer) -> str:
-        """The body of an answer, which is JSON or empty."""
+        """The body of a response, which must be JSON or empty."""
         try:
             text = answer.body.decode("utf-8-sig")
             json.loads(text or "null")

@@ -1,4 +1,4 @@
-"""The requests of a batch: which events go together, in which order, and under which idempotency key."""
+"""The requests of a batch: the grouping and order of events, and the idempotency keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.connectors.messages.sink import Message
 Body = Literal["event", "array", "lines"]
 
 Refusal = tuple[int, str, str]
-"""An event that is refused: its number in the batch or the request, a code and a reason."""
+"""A rejected event: its number in the batch or the request, a code and a reason."""
 
 
 class Event(NamedTuple):
@@ -29,7 +29,7 @@ class Event(NamedTuple):
     number: int
     value: bytes
     nth: int
-    """Tells it from equal events of the batch that come before it."""
+    """The number of equal events that come before this one in the batch."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """The same for the same events of the same batch, and only for these."""
-        # Numbers in the batch would not do: behind a shuffle, a batch that is computed again may have another
-        # order, and a receiver would take new events for known ones.
+        """The idempotency key, which is unique to these events of this batch."""
+        # Sequence numbers within the batch would not work: after a shuffle, a recomputed batch may have a
+        # different order, and a receiver would mistake new events for known ones.
         name = json.dumps([*astuple(self.delivery), self.target, [event.nth for event in self.events]])
         return hashlib.sha256(name.encode() + b"\n" + self.content).hexdigest()[:32]
 
     def halves(self) -> tuple[Request, Request]:
-        """The first and the second half of its events."""
+        """Two requests with the first and the second half of the events."""
         middle = len(self.events) // 2
         return (
             Request(self.target, self.events[:middle], self.body, self.delivery),
@@ -68,7 +68,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Plan:
-    """How events are put into requests."""
+    """Groups events into requests."""
 
     body: Body
     max_events: int
@@ -78,9 +78,9 @@ class Plan:
     def lanes_of(
         self, messages: Sequence[Message], delivery: DeliveryId, without: Collection[int] = ()
     ) -> list[Iterator[Request]]:
-        """Requests that may be sent beside each other; those of a lane are sent one after the other.
+        """Lanes of requests: lanes may be sent concurrently, the requests of a lane one after the other.
 
-        All events of a key are in one lane, in their order. Those with the numbers `without` are in none.
+        All events of a key are in one lane, in order. Events with the numbers in `without` are left out.
         """
         lanes: list[list[tuple[str, Event]]] = [[] for _ in range(self.lanes)]
         empty = b"" if self.body == "event" else b"null"
@@ -91,13 +91,13 @@ class Plan:
             value = empty if message.value is None else message.value
             event = Event(number, value, seen[message.target, value])
             seen[message.target, value] += 1
-            # Events without a key have no order among themselves. In turns, but whole requests at a time.
+            # Events without a key have no order: they go to the lanes in turn, a whole request at a time.
             turn = number // self.max_events if message.key is None else zlib.crc32(message.key)
             lanes[turn % self.lanes].append((message.target, event))
         return [self._requests(lane, delivery) for lane in lanes if lane]
 
     def _requests(self, lane: Sequence[tuple[str, Event]], delivery: DeliveryId) -> Iterator[Request]:
-        """The events of a lane in requests: those with the same target together, in their order."""
+        """The requests of a lane: events with the same target are grouped, in order."""
         groups: dict[str, list[Event]] = {}
         sizes: dict[str, int] = {}
         for target, event in lane:
@@ -114,7 +114,7 @@ class Plan:
 
 
 def unfit(message: Message, body: Body) -> tuple[str, str] | None:
-    """Why an event cannot share a request with others: a code and a reason; None if it can."""
+    """Why an event can't share a request with other events: a code and a reason; None if it can."""
     if message.value is None or body == "event":
         return None
     if body == "lines":
@@ -129,14 +129,14 @@ def unfit(message: Message, body: Body) -> tuple[str, str] | None:
 
 
 def signature(form: Literal["stripe", "github"], secret: str, content: bytes, now: int) -> str:
-    """The value of the header that proves the origin of a body."""
+    """The value of the signature header for a body."""
     signed = content if form == "github" else b"%d." % now + content
     digest = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
     return f"sha256={digest}" if form == "github" else f"t={now},v1={digest}"
 
 
 def merged(*several: Mapping[str, str]) -> dict[str, str]:
-    """Headers, of which a later one replaces an earlier one of the same name in any case."""
+    """Merged headers; a later header replaces an earlier one of the same name, ignoring case."""
     found: dict[str, tuple[str, str]] = {}
     for headers in several:
         found |= {name.lower(): (name, value) for name, value in headers.items()}

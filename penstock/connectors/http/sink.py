@@ -1,4 +1,4 @@
-"""The `http` sink: events as requests to a service."""
+"""The `http` sink: events as requests to an HTTP service."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 TYPES = {"event": "application/json", "array": "application/json", "lines": "application/x-ndjson"}
-"""The content type of each form of body."""
+"""The content type of each kind of body."""
 
 Done = dict[str, list[Refusal]]
-"""Requests of a batch that are acknowledged, by their idempotency key, each with the events it refused."""
+"""Acknowledged requests of a batch by idempotency key, each with its rejected events."""
 
 
 class Signature(Spec):
-    """An HMAC-SHA256 of each request, by which the receiver recognizes the sender."""
+    """An HMAC-SHA256 of each request, with which the receiver verifies the sender."""
 
     secret: str = Field(
         min_length=1, description="Shared secret; use `${NAME}` to read it from an environment variable."
@@ -49,18 +49,18 @@ class Signature(Spec):
 class HttpSink(MessageSink):
     """Sends events to an HTTP service, one per request or several as a JSON array or as JSON lines.
 
-    Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
-    keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
-    `concurrency` at once: then the order per key is kept.
+    Delivery is at-least-once: a batch that is retried after a crash is sent again with the same idempotency
+    keys, so that a service can recognize requests that it has already processed. Requests are sent one after
+    the other, or up to `concurrency` at once; the order of events with the same key is preserved.
 
-    A 2xx status acknowledges a request. After 429, and 503 with `Retry-After`, the sink waits for as long as
-    the service asks; after other 5xx, a lost connection or no answer it tries again. An event that is refused
-    by another 4xx goes to the dead letters with the code `http_STATUS`; a request with several events is
-    split until the events that are refused are found. 401, 403, 404, 405 and 415 stop the flow; if the URL
-    has columns in it, 403 and 404 do so only after 100 requests in a row.
+    A 2xx status acknowledges a request. After 429, or 503 with `Retry-After`, the sink waits for as long as
+    the service requests; after another 5xx, a lost connection or a timeout, it retries. An event that is
+    rejected with another 4xx goes to the dead letters with the code `http_STATUS`; a request with several
+    events is split until the rejected events are found. 401, 403, 404, 405 and 415 stop the flow; if the URL
+    contains columns, 403 and 404 stop it only after 100 requests in a row.
 
-    The body of an event is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-    object. The event's own key and headers are not sent: name columns in `headers` to send them.
+    The body of an event is the column `value` if it is text or bytes; otherwise it is the whole event as a
+    JSON object. The event's own key and headers are not sent: to send them, use columns in `headers`.
     """
 
     type: Literal["http"] = "http"
@@ -198,9 +198,9 @@ auth: {bearer: '${API_TOKEN:-none}'}
         return HttpWriter(self, site.policy)
 
     def done(self, delivery: DeliveryId) -> Done:
-        """The requests of a batch that this run has acknowledged.
+        """The requests of a batch that were acknowledged in this run.
 
-        Kept here and not in a writer, which is replaced when it misses a deadline.
+        Stored here and not in a writer, which is replaced when it misses a deadline.
         """
         if self._done[0] != delivery:
             self._done = (delivery, {})

@@ -1,4 +1,4 @@
-"""Statuses of HTTP answers: what they say about a request, the settings, or the service."""
+"""HTTP statuses: whether they concern the request, the settings, or the service."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from penstock.errors import Backpressure, Invalid, Problem, Unavailable
 from penstock.frames.http.answers import retry_after
 
 AGAIN = frozenset({408, 425})
-"""Statuses below 500 that pass by themselves: request timeout, too early."""
+"""Statuses below 500 that are temporary: request timeout, too early."""
 
 PAUSE_S = 1.0
-"""Seconds to wait after `429 Too Many Requests` that does not say for how long."""
+"""Seconds to wait after `429 Too Many Requests` without `Retry-After`."""
 
 _LOGIN = "check 'auth', and whether the token or the password is still valid"
 _ADDRESS = "check the URL"
@@ -31,17 +31,17 @@ SETTINGS = {
     410: ("http_gone", "no longer has this resource", "url", _ADDRESS),
     415: ("http_media_type", "doesn't accept this content type", "headers", "check 'headers' and 'body'"),
 }
-"""Statuses that every request would get until a setting is changed."""
+"""Statuses that every request would get until a setting is changed: code, text, field and hint."""
 
 BY_ADDRESS = frozenset({403, 404, 410})
-"""Those of `SETTINGS` that depend on the address, and so on the event if it has columns in it."""
+"""Statuses in `SETTINGS` that depend on the URL, and thus on the event if the URL contains columns."""
 
 
 def judge(answer: Answer, where: str, *, again: Collection[int] = AGAIN) -> None:
-    """Raise for an answer that says nothing about the content of the request.
+    """Raise an error for a response that is not about the content of the request.
 
     `Backpressure` if the server asks to wait, `Unavailable` if a retry may help, and `Invalid` if a setting
-    has to be changed. Returns if the request was accepted, or refused for its content.
+    has to be changed. Returns if the request was accepted, or rejected for its content.
     """
     status, wait = answer.status, retry_after(answer.headers)
     if status == 429 or (status == 503 and wait is not None):
@@ -59,7 +59,7 @@ def judge(answer: Answer, where: str, *, again: Collection[int] = AGAIN) -> None
 
 
 def setting(answer: Answer, where: str) -> Problem:
-    """The problem behind a status of `SETTINGS`."""
+    """The problem for a status in `SETTINGS`."""
     code, text, path, hint = SETTINGS[answer.status]
     message = _told(f"{where} {text} ({answer.status})", answer)
     return Problem(code=code, message=message, path=path, hint=hint)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 VALID = r"^(?![^\n?]*/\.{1,2}(?:[/?#\n]|$))https?://[^/?#\s]+"
-"""URLs that are sent to. With `.` or `..` as a part of its path, an event would choose another address."""
+"""Valid URLs. With `.` or `..` as a path segment, an event could redirect its request to another path."""
 
 _CONTROL = r"[\x00-\x1F\x7F]+"
 
@@ -19,7 +19,7 @@ _CONTROL = r"[\x00-\x1F\x7F]+"
 def target_of(url: str, headers: Mapping[str, str]) -> Column:
     """The URL with its values percent-encoded, and a line `name: value` for each header.
 
-    A header with a column that is NULL is left out; a URL with one is NULL.
+    A header with a NULL column is omitted; a URL with a NULL column is NULL.
     """
     from pyspark.sql import functions as f
 

@@ -1,4 +1,4 @@
-"""Sends the requests of a batch, and splits those that are refused."""
+"""Sends the requests of a batch, and splits requests that are rejected."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from penstock.connectors.http.sink import Done, HttpSink
 
 LOOK_S = 0.1
-"""Seconds between two looks at whether the writer was cancelled."""
+"""Seconds between checks whether the writer was canceled."""
 
 IN_A_ROW = 100
-"""Requests in a row that are refused for their address: the template of the URL must be wrong then."""
+"""Consecutive requests rejected for their URL after which the template of the URL must be wrong."""
 
 EVENTS = 500
-"""Events of a request, if nothing else is declared."""
+"""Default maximum number of events per request."""
 
 ENDED = "the run ended before all requests were sent"
 
 
 class HttpWriter(MessageWriter):
-    """Sends the requests of a batch, those of each lane one after the other."""
+    """Sends the requests of a batch: lanes concurrently, the requests of a lane one after the other."""
 
     def __init__(self, sink: HttpSink, policy: Policy) -> None:
         self.sink = sink
@@ -55,7 +55,7 @@ class HttpWriter(MessageWriter):
         self._cancelled = threading.Event()
         self._accepted_at = 0.0
         self._lost = 0
-        """Requests in a row that were refused for their address."""
+        """Number of consecutive requests that were rejected for their URL."""
 
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[Refusal]:
         refused = [
@@ -89,7 +89,7 @@ class HttpWriter(MessageWriter):
             if self._cancelled.is_set():
                 raise Retryable(ENDED)
             done, pending = wait(pending, LOOK_S)
-            # A service that accepts request after request is not late, however many there are.
+            # A service that keeps accepting requests is not late, however many requests there are.
             self.waiting = time.monotonic() - self._accepted_at < self.timeout_s
             errors += [error for lane in done if (error := lane.exception()) is not None]
         if errors:
@@ -108,7 +108,7 @@ class HttpWriter(MessageWriter):
             raise
 
     def _deliver(self, request: Request, batch: _Batch) -> list[Refusal]:
-        """Have a request acknowledged; the events of it that are refused, by their numbers in it."""
+        """Send a request until it is acknowledged; returns its rejected events by their number in it."""
         if request.key not in batch.done:
             if self._cancelled.is_set():
                 raise Retryable(ENDED)
@@ -127,7 +127,7 @@ class HttpWriter(MessageWriter):
         return batch.done[request.key]
 
     def _sent(self, request: Request) -> _Refused | None:
-        """Send a request; why it is refused, or None if it was accepted."""
+        """Send a request; returns why it was rejected, or None if it was accepted."""
         url, by_event = parted(request.target)
         body = request.content if self.sink.method != "DELETE" else None
         own = {}
@@ -149,7 +149,7 @@ class HttpWriter(MessageWriter):
         return _Refused(f"http_{answer.status}", reason)
 
     def _lost_address(self, answer: Answer, where: str) -> _Refused:
-        """The refusal of a request whose address, made from its events, is unknown or forbidden."""
+        """The rejection of a request whose URL, built from its events, is unknown or forbidden."""
         problem = setting(answer, where)
         self._lost += 1
         if self._lost >= IN_A_ROW:
@@ -159,12 +159,12 @@ class HttpWriter(MessageWriter):
 
 
 class _Refused(NamedTuple):
-    """Why a request is refused."""
+    """The reason why a request was rejected."""
 
     code: str
     reason: str
     whole: bool = False
-    """Whether that is so for each of its events."""
+    """Whether the reason applies to each event of the request."""
 
 
 class _Batch:
@@ -182,7 +182,7 @@ def _content_type(sink: HttpSink) -> dict[str, str]:
 
 
 def _weight(error: BaseException) -> tuple[int, float]:
-    """How serious an error is: one that a retry cannot fix, one that it may, the longest wait."""
+    """The severity of an error: first errors that a retry can't fix, then retryable ones, then waits."""
     if isinstance(error, Backpressure):
         return 0, error.retry_after
     return (2 if isinstance(error, Invalid) else 1), 0.0

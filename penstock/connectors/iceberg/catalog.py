@@ -1,4 +1,4 @@
-"""An Iceberg table: the catalog that knows it, how it is opened, and its failures in words."""
+"""An Iceberg table: its catalog, how it is opened, and its errors."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ NAME = re.compile(r"[^.\s]+(\.[^.\s]+)+")
 ADDRESS = re.compile(r"https?://([^/:@]+)(?::([0-9]+))?(?:/|$)")
 
 PASSWORD = re.compile(r"(?<=://)[^/@]*@")
-"""The user and the password in a URL."""
+"""Matches the user and the password in a URL."""
 
 CLASS = re.compile(r"\(\w+(\.\w+)+\) ")
-"""The class of an error, which SQLAlchemy puts before its text."""
+"""Matches the class of an error, which SQLAlchemy puts before its text."""
 
 OFFERED = 100
-"""The most tables that a connection test names."""
+"""Maximum number of tables in the result of a connection test."""
 
 
 class CatalogSpec(Spec):
-    """The catalog that knows where the current state of a table is."""
+    """The catalog, which stores the location of a table's current metadata."""
 
     type: Literal["rest", "sql"] = Field(
         description="Type of the catalog: a server with the Iceberg REST protocol, or tables in a database."
@@ -67,7 +67,7 @@ class CatalogSpec(Spec):
 
 
 class IcebergEnd(Component):
-    """The place of an Iceberg table."""
+    """The catalog and the name of an Iceberg table."""
 
     catalog: CatalogSpec = Field(description="The catalog of the table.")
     table: str = Field(description="Name of the table with its namespace, such as `sales.orders`.")
@@ -83,7 +83,7 @@ class IcebergEnd(Component):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties of the catalog as the library takes them; some are secret."""
+        """The properties of the catalog in the form that the library expects; some are secret."""
         chosen = {"type": self.catalog.type, "uri": self.catalog.uri}
         if self.catalog.warehouse is not None:
             chosen["warehouse"] = self.catalog.warehouse
@@ -137,7 +137,7 @@ def connected(properties: dict[str, str]) -> Catalog:
 
 
 def library() -> None:
-    """Raises if the library is not installed."""
+    """Raises `Invalid` if the library for Iceberg tables is not installed."""
     try:
         import pyiceberg  # noqa: F401
     except ImportError:
@@ -147,7 +147,7 @@ def library() -> None:
 
 
 def schema_of(table: Table) -> pa.Schema:
-    """The columns of a table as Arrow's schema, with the types that Spark uses."""
+    """The columns of a table as an Arrow schema, with the types that Spark uses."""
     import pyarrow as pa
 
     return pa.schema([_plain(field) for field in table.schema().as_arrow()])
@@ -172,7 +172,7 @@ def _plain(field: pa.Field) -> pa.Field:
 
 
 def not_found(name: str, names: list[str]) -> Problem:
-    """There is no table, and none is to be made."""
+    """The problem for a table that doesn't exist and must not be created."""
     hint = did_you_mean(name, names) if names else "check the namespace and the name"
     return Problem(
         code="table_not_found", message=f"there is no Iceberg table '{name}'", path="table", hint=hint
@@ -181,7 +181,7 @@ def not_found(name: str, names: list[str]) -> Problem:
 
 @contextlib.contextmanager
 def explained(properties: dict[str, str]) -> Iterator[None]:
-    """Raise the errors of the library as those of Penstock; `Invalid` if a retry cannot help."""
+    """Raise the library's errors as Penstock errors; `Invalid` if a retry can't help."""
     from pyiceberg.exceptions import (
         BadRequestError,
         CommitFailedException,
@@ -219,7 +219,7 @@ def explained(properties: dict[str, str]) -> Iterator[None]:
 
 
 def _text(error: Exception, properties: dict[str, Any]) -> str:
-    """What an error says, on one line, without the values of secret properties."""
+    """The message of an error on one line, without the values of secret properties."""
     lines = str(error).split("(Background on this error")[0].splitlines() or ["no response"]
     text = PASSWORD.sub("***@", CLASS.sub("", " ".join(lines[:2]))).strip()
     for name, value in properties.items():

@@ -85,9 +85,9 @@ class IcebergCommits(Commits):
         return sorted(found, key=lambda file: file.path)
 
     def _ages(self, snapshot: Snapshot) -> dict[str, tuple[int, int]]:
-        """When each file of a snapshot was added: its sequence number and the time of its commit.
+        """The age of each file of a snapshot: its sequence number and the time of its commit.
 
-        Tables of version 1 have no sequence numbers, and expired snapshots no times: those are 0.
+        Tables of version 1 have no sequence numbers, and expired snapshots have no times: these are 0.
         """
         times = {each.snapshot_id: each.timestamp_ms for each in self.table.metadata.snapshots}
         return {
@@ -97,7 +97,7 @@ class IcebergCommits(Commits):
         }
 
     def _line(self) -> Iterator[Snapshot]:
-        """The current snapshot and those before it, as far as they are kept."""
+        """The current snapshot and the snapshots before it, as far as they are retained."""
         at = self.table.current_snapshot()
         while at is not None:
             yield at
@@ -126,7 +126,7 @@ class IcebergReader(TableReader):
 
 @lru_cache(maxsize=8)
 def _table(metadata: str, properties: tuple[tuple[str, str], ...]) -> StaticTable:
-    """A table at one of its states; the process of a task reads it once."""
+    """A table as of a metadata file, which the process of a task reads only once."""
     from pyiceberg.table import StaticTable
 
     given: Mapping[str, str] = dict(properties)
@@ -134,7 +134,7 @@ def _table(metadata: str, properties: tuple[tuple[str, str], ...]) -> StaticTabl
 
 
 class IcebergDataSource(TableDataSource):
-    """An Iceberg table as a data source of Spark."""
+    """An Iceberg table as a Spark data source."""
 
     made = IcebergReader
 

@@ -1,4 +1,4 @@
-"""The rows that a merge removes from an Iceberg table, and those that it adds."""
+"""The rows that a merge removes from an Iceberg table, and the rows that it adds."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ LEFT, RIGHT = "$left", "$right"
 
 @dataclass(frozen=True)
 class Merged:
-    """A merge as Iceberg has it: remove the rows that meet a condition, then add others."""
+    """A merge in terms of Iceberg operations: delete the rows that meet a condition, then append rows."""
 
     where: BooleanExpression
     touched: bool
-    """Whether a row meets the condition."""
+    """Whether any row meets the condition."""
     rows: pa.Table
 
 
 def merged(table: Table, target: pa.Schema, changes: Changes) -> Merged:
     """The merge of changes into a table.
 
-    A condition that names each of thousands of keys of several columns takes the library minutes. So with
-    several columns all rows are removed whose columns have one of the values each, and those with other keys
-    are added again, in the same commit.
+    The library takes minutes for a condition with thousands of keys of several columns. With several columns,
+    the merge therefore removes all rows in which each column has one of its values, and adds the rows with
+    other keys again in the same commit.
     """
     from pyiceberg.expressions import And
 
@@ -72,7 +72,7 @@ def _rows(table: Table, where: BooleanExpression, target: pa.Schema) -> pa.Table
 
 
 def _found(rows: pa.Table, among: pa.Table, key: list[str]) -> pa.Array:
-    """For each row the number of one with the same key; null if there is none."""
+    """For each row, the number of a row in `among` with the same key; null if there is none."""
     left = rows.select(key).append_column(LEFT, pa.array(range(rows.num_rows), pa.int64()))
     right = among.select(key).append_column(RIGHT, pa.array(range(among.num_rows), pa.int64()))
     joined = left.join(right, keys=key, join_type="left outer")

@@ -1,4 +1,4 @@
-"""The `iceberg` sink: each batch is one commit of an Iceberg table."""
+"""The `iceberg` sink: each batch is one commit to an Iceberg table."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
     from penstock.connectors.tables.changes import Changes
 
 ATTEMPTS = 5
-"""Attempts to commit while other writers change the table."""
+"""Maximum attempts to commit while other writers change the table."""
 
 RETRIES = "commit.retry.num-retries"
 
 DELIVERY = "penstock.delivery"
-"""The property of a snapshot that names its batch."""
+"""The property of a snapshot that identifies its batch."""
 
 
 class IcebergSink(IcebergEnd, TableSink):
     """Writes to an Iceberg table; each batch is one commit.
 
     Delivery is exactly-once: the commit also sets a property of the table, `penstock.batch.…`, to the number
-    of the batch, so a batch that is repeated after a crash is recognized and not committed again. Readers see
+    of the batch, so a batch that is retried after a crash is recognized and not committed again. Readers see
     all of a batch or nothing. Other writers may change the table at the same time.
 
-    The table is created with the first batch, and so is its namespace. Events have the columns of the table,
-    by name; types may be narrower, and columns that are missing are null. With `create: evolve` new columns
-    are added to the table. An event that lacks a required column, or a column of the key, goes to the dead
+    The table and its namespace are created with the first batch. Columns are matched by name; the types of
+    events may be narrower than those of the table, and missing columns are NULL. With `create: evolve`, new
+    columns are added to the table. An event with NULL in a required column or a key column goes to the dead
     letters.
 
-    A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
-    to larger and rarer batches than for other sinks, and compact the table from time to time. `merge`
-    rewrites the files that have a row of one of the keys.
+    A batch must fit into the memory of the driver, and is written as at least one file per partition: set
+    `batch:` to larger and less frequent batches than for other sinks, and compact the table regularly.
+    `merge` rewrites the files that contain a row with one of the keys.
     """
 
     type: Literal["iceberg"] = "iceberg"
@@ -77,7 +77,7 @@ partition_by: [country]
 
 
 class _Writer(TableWriter):
-    """Commits with PyIceberg, in this process."""
+    """Commits batches with PyIceberg in this process."""
 
     def __init__(self, sink: IcebergSink) -> None:
         super().__init__(sink)
@@ -92,7 +92,7 @@ class _Writer(TableWriter):
             try:
                 with explained(self.sink.properties):
                     return self._deliver(events, owner, batch)
-            except CommitFailedException as error:  # another writer was faster: look at the table again
+            except CommitFailedException as error:  # another writer was faster: reload the table
                 reason = str(error).splitlines()[0]
         message = f"concurrent writers keep changing '{self.sink.table}': {reason}"
         hint = "the commit is retried; fewer and larger commits by other writers help"
@@ -146,7 +146,7 @@ class _Writer(TableWriter):
                 update.union_by_name(pa.schema(new))
 
     def _table(self, events: pa.Table) -> Table:
-        """The table as it is now, made if it is missing."""
+        """The current table, created if it doesn't exist."""
         from pyiceberg.exceptions import NoSuchTableError
 
         if self.catalog is None:
@@ -194,7 +194,7 @@ def property_of(owner: str) -> str:
 def _alone(table: Table) -> Transaction:
     """A transaction that fails if the table has changed since it was loaded.
 
-    By itself the library would repeat the commit on the changed table, which may have the batch already.
+    On its own, the library would retry the commit on the changed table, which may already have the batch.
     """
     properties = {**table.metadata.properties, RETRIES: "0"}
     table.metadata = table.metadata.model_copy(update={"properties": properties})

@@ -1,4 +1,4 @@
-"""The `iceberg` source: the rows of an Iceberg table, now and as they are added."""
+"""The `iceberg` source: the existing and new rows of an Iceberg table."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
     from penstock.connectors.tables.source import DataSourceClass
 
 SAMPLE = 5
-"""Rows of a sample."""
+"""Maximum number of rows in a sample."""
 
 
 class IcebergSource(IcebergEnd, TableSource):
-    """Reads an Iceberg table: first the rows it has, then those that are appended.
+    """Reads an Iceberg table: first the existing rows, then the rows that are appended.
 
-    Progress is kept in the pipeline's checkpoint, as a snapshot of the table and a number of its files, so
-    that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+    Progress is stored in the pipeline's checkpoint, as a snapshot of the table and a number of its files, so
+    that a restart resumes exactly where the last committed batch ended. A micro-batch consists of whole
+    files.
 
     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
-    changes no rows, and is no change. A snapshot that has expired before it was read fails the pipeline. In
-    `position: version:N`, N is the id of a snapshot.
+    doesn't count as a change, because it changes no rows. A snapshot that expired before it was read fails
+    the pipeline. In `position: version:N`, N is the id of a snapshot.
     """
 
     type: Literal["iceberg"] = "iceberg"

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CLIENT = {
-    # A batch has a deadline and retries of its own, so the client must not wait for minutes by itself.
+    # A batch has its own deadline and retries, so the client must not wait for minutes on its own.
     "max.block.ms": "15000",
     "request.timeout.ms": "10000",
     "delivery.timeout.ms": "30000",
 }
 
 SAFE = {"acks": "all", "enable.idempotence": "true"}
-"""A record is acknowledged by all replicas in sync, and one that the client repeats is stored once."""
+"""A record is acknowledged by all in-sync replicas, and a record that the client retries is stored once."""
 
 OVERHEAD = 4096
-"""Bytes of a request beside the largest event."""
+"""Maximum bytes of a request in addition to the largest event."""
 
 MOST_OVERHEAD = 100
-"""Bytes that Kafka may add to a record, beside those for headers."""
+"""Maximum bytes that Kafka adds to a record, apart from headers."""
 
 VALID = r"^(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}$"
 """Names of topics that Kafka accepts."""
@@ -48,19 +48,21 @@ HEADER_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 FORMAT = "kafka"
 OLD_SOURCES = "spark.sql.sources.useV1SourceList"
-"""Kafka is in this list by default, and is then written in a way that reports no observed metrics."""
+"""Kafka is in this list by default; the V1 writer would report no observed metrics."""
 
 
 class KafkaSink(KafkaEnd, Sink):
     """Writes each event as a record of a Kafka topic.
 
-    Delivery is at-least-once: a batch that is repeated after a crash, or after a failed attempt, is written
-    again. Within an attempt the producer is idempotent. The order per key is kept, unless `ordered` is false.
+    Delivery is at-least-once: a batch that is retried after a crash or a failed attempt is written again.
+    Within an attempt the producer is idempotent. The order of events with the same key is preserved, unless
+    `ordered` is false.
 
-    The value of a record is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-    object, in the same form as in files of the `file` sink. `_key` and `_headers` become the key and the
-    headers, beside a `value` also `key` and `headers`; without them the event keeps those it came with. An
-    event that is larger than `max_event_bytes`, or whose topic is no valid name, goes to the dead letters.
+    The value of a record is the column `value` if it is text or bytes; otherwise it is the whole event as a
+    JSON object, in the same format as in files of the `file` sink. The columns `_key` and `_headers`, or
+    `key` and `headers` next to a `value`, become the key and the headers; without them the event keeps the
+    key and headers it arrived with. An event that is larger than `max_event_bytes`, or whose topic name is
+    not valid, goes to the dead letters.
     """
 
     type: Literal["kafka"] = "kafka"

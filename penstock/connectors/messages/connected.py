@@ -1,4 +1,4 @@
-"""Sinks that send messages over a connection which they keep from batch to batch."""
+"""The base of sinks that send messages over a connection that stays open from batch to batch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from penstock.connectors.messages.sink import Message, MessageWriter
 from penstock.errors import Retryable
 
 Refused = tuple[int, str, str]
-"""A message that the system refuses for good: its number, a code and a reason."""
+"""A message that the system permanently rejects: its number, a code and a reason."""
 
 
 class Connection(ABC):
     """A connection to a server."""
 
     waiting = False
-    """Whether `send` waits for a server that is up and has no room."""
+    """Whether `send` is waiting for a server that is up but full."""
 
     @abstractmethod
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[Refused]:
@@ -27,11 +27,11 @@ class Connection(ABC):
 
     @abstractmethod
     def cancel(self) -> None:
-        """Make a `send` that waits raise. Called by another thread."""
+        """Make a `send` that is waiting raise. Called by another thread."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connection. It may be lost already."""
+        """Close the connection, which may already be lost."""
 
 
 C = TypeVar("C", bound=Connection)
@@ -42,7 +42,7 @@ KEY_HEADER = "Penstock-Key"
 
 
 def key_text(message: Message) -> str | None:
-    """The key of a message for systems that have text for it only; ValueError if the key is no text."""
+    """The key of a message as text, for systems with text keys only; ValueError if the key isn't UTF-8."""
     try:
         return None if message.key is None else message.key.decode()
     except UnicodeDecodeError:
@@ -50,7 +50,7 @@ def key_text(message: Message) -> str | None:
 
 
 class ConnectedWriter(MessageWriter, Generic[C]):
-    """Connects for the first batch, and again after a failure, with which the connection is given up."""
+    """Connects for the first batch; a failure closes the connection, and the next attempt reconnects."""
 
     def __init__(self) -> None:
         self._connection: C | None = None
@@ -58,7 +58,7 @@ class ConnectedWriter(MessageWriter, Generic[C]):
 
     @abstractmethod
     def connect(self) -> C:
-        """A new connection. Raises `Invalid` or `Unavailable` if there is none."""
+        """A new connection. Raises `Invalid` or `Unavailable` if it can't be made."""
 
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[Refused]:
         if self._connection is None:
@@ -73,7 +73,7 @@ class ConnectedWriter(MessageWriter, Generic[C]):
 
     @property
     def waiting(self) -> bool:  # type: ignore[override]
-        """Whether `write` waits for a server that is up and has no room, which is no failure."""
+        """Whether `write` is waiting for a server that is up but full, which is not a failure."""
         return self._connection is not None and self._connection.waiting
 
     def cancel(self) -> None:
@@ -84,5 +84,5 @@ class ConnectedWriter(MessageWriter, Generic[C]):
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(Exception):  # the failure that matters is the one before
+            with contextlib.suppress(Exception):  # the earlier failure is the one to report
                 connection.close()

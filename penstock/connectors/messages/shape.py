@@ -1,4 +1,4 @@
-"""Events in the form of messages: target, key, value and headers, and why an event cannot be a message."""
+"""Events as messages: target, key, value, headers, and the reason why an event can't be a message."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ TARGET = "target"
 """The column with the target of a message, such as a topic or a routing key."""
 
 REFUSAL = "refusal"
-"""The column that says why an event cannot be a message: `code` and `message`, or NULL."""
+"""The column with the reason why an event can't be a message: `code` and `message`, or NULL."""
 
 ROW = "row"
-"""The column with an event that is refused, as JSON."""
+"""The column with a rejected event as JSON."""
 
 
 @dataclass(frozen=True)
@@ -34,29 +34,29 @@ class Limits:
     """The limits of a system for messages."""
 
     max_bytes: int
-    """Bytes of value, key and headers."""
+    """Maximum total size of value, key and headers in bytes."""
     target: str = "topic"
-    """What the system calls the target of a message. The sink's field has the same name."""
+    """The system's term for the target of a message. The sink's field has the same name."""
     valid: str | None = None
-    """A regular expression that a target must match; None: any text that is not empty."""
+    """A regular expression that a target must match; None: any non-empty text."""
     secret: bool = False
     """Whether a target may hold a secret, such as a token in a URL, and must not be shown."""
     overhead: int = 0
-    """Bytes that the system may add to a message; each header has up to ten more."""
+    """Maximum bytes that the system adds to a message, apart from up to ten bytes per header."""
 
 
 def message_of(
     df: DataFrame, template: str, limits: Limits, target: Callable[[str], Column] = text_of
 ) -> DataFrame:
-    """The frame as messages, with `refusal`; only an event that is refused has `row` and `$event`.
+    """The frame as messages, with `refusal`; `row` and `$event` are set only for rejected events.
 
-    `target` makes the text of the template, where values cannot stand in it as they are.
+    `target` renders the template; by default, the values of columns are inserted unchanged.
     """
     from pyspark.sql import functions as f
 
     event = f.col(quote(EVENT))
     key, headers = _beside(df.schema, event)
-    # In two steps, so that Spark makes the value once and not for its size again.
+    # In two steps, so that Spark computes the value only once and not again for its size.
     made = df.select(
         target(template).alias(TARGET),
         key.alias("key"),
@@ -78,7 +78,7 @@ def message_of(
 
 
 def misfits(schema: StructType, template: str, path: str) -> Iterator[Problem]:
-    """Why events of `schema` cannot be messages. `path` is the field of the template in the sink."""
+    """The problems with sending events of `schema` as messages. `path` is the sink's template field."""
     names = visible(schema.names)
     for name in columns_of(template):
         if name not in names:
@@ -135,7 +135,7 @@ def _row(schema: StructType) -> Column:
 
 
 def _beside(schema: StructType, event: Column) -> tuple[Column, Column]:
-    """The key and the headers: of a column, else those that the event came with."""
+    """The key and the headers: from columns if present, else those the event arrived with."""
     from pyspark.sql import functions as f
 
     columns = {target: f.col(quote(name)) for name, target in _columns_beside(schema).items()}
@@ -161,7 +161,7 @@ def _has_value(schema: StructType) -> bool:
 
 
 def _size_of(headers: Column) -> Column:
-    """Bytes that headers take at most."""
+    """The maximum size of the headers in bytes."""
     from pyspark.sql import functions as f
 
     each = f.transform(

@@ -1,4 +1,4 @@
-"""The base of sinks that send messages from the driver, such as those of queues."""
+"""The base of sinks that send messages from the driver, such as sinks for queues."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Message:
 class MessageSink(Sink):
     """A sink that sends each event as a message.
 
-    The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-    object. `_key` and `_headers` become the key and the headers, beside a `value` also `key` and `headers`;
-    without them the event keeps those it came with.
+    The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+    JSON object. The columns `_key` and `_headers`, or `key` and `headers` next to a `value`, become the key
+    and the headers; without them the event keeps the key and headers it arrived with.
     """
 
     meta: ClassVar = True
@@ -51,7 +51,7 @@ class MessageSink(Sink):
     @property
     @abstractmethod
     def limits(self) -> Limits:
-        """The limits of the system. `target` names the field of the sink that has the template."""
+        """The limits of the system. `target` is the name of the sink's template field."""
 
     def shape(self, df: DataFrame, site: Site) -> DataFrame:
         return message_of(df, self.template, self.limits)
@@ -67,8 +67,8 @@ class MessageWriter(SinkWriter):
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[tuple[int, str, str]]:
         """Send all messages, and return once the system has acknowledged them.
 
-        Returns those that the system refuses for good: the number of the message, a code and a reason. Raises
-        `Retryable`, `Fatal` or `Backpressure` if the batch has to be sent again.
+        Returns the messages that the system permanently rejects: number of the message, code and reason.
+        Raises `Retryable`, `Fatal` or `Backpressure` if the batch has to be sent again.
         """
 
     def write(self, events: Events, delivery: DeliveryId) -> Delivered:
@@ -81,7 +81,7 @@ class MessageWriter(SinkWriter):
 
 
 def _parted(table: pa.Table) -> tuple[list[Message], list[Rejected]]:
-    """The messages of a table made by `message_of`, and the events that cannot be messages."""
+    """The messages of a table made by `message_of`, and the events that can't be messages."""
     import pyarrow.compute as pc
 
     bad = pc.is_valid(table[REFUSAL])

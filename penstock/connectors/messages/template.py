@@ -28,9 +28,9 @@ def text_of(
     escape: Callable[[Column], Column] = lambda value: value,
     literal: Callable[[str], str] = veiled,
 ) -> Column:
-    """The text of a template for each event, with each value escaped; NULL if a column of it is.
+    """The text of a template for each event, with each value escaped; NULL if one of its columns is NULL.
 
-    Secrets in the template are veiled, unless `literal` is another function: `unveiled` shows them again.
+    Secrets in the template are veiled, unless `literal` is another function; `unveiled` restores them.
     """
     from pyspark.sql import functions as f
 

@@ -1,4 +1,4 @@
-"""The connection test of MQTT: does the broker answer, may this user log in."""
+"""The connection test of MQTT: checks the broker and the login."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.errors import PenstockError, Problem, Retryable
 
 
 def probe_mqtt(end: MqttEnd) -> Probe:
-    """The result of the test. The protocol has no list of topics, so none are offered."""
+    """The result of the connection test. The protocol can't list topics, so none are offered."""
     if problems := unreachable([end.address], "address"):
         return Probe(problems=problems)
     try:

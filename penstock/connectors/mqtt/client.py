@@ -1,4 +1,4 @@
-"""Connections to MQTT brokers, and their errors in words."""
+"""Connections to MQTT brokers, and their errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.specs.base import Component
 
 CONNECT_S = 8.0
 ANSWER_S = 15.0
-"""Seconds that a broker may take to answer or to acknowledge. A batch has a deadline of its own."""
+"""Seconds that a broker may take to respond or to acknowledge. A batch has its own deadline."""
 
 KEEPALIVE_S = 30
 
@@ -37,7 +37,7 @@ Version = Literal["5", "3.1.1"]
 
 
 class Lost(Retryable):
-    """A connection that the broker has closed, or that broke."""
+    """A connection was closed by the broker, or broke."""
 
 
 class MqttEnd(Component):
@@ -51,9 +51,9 @@ class MqttEnd(Component):
 
 
 class MqttConnection:
-    """A connection, which a thread of its own runs. Methods wait for its answers.
+    """A connection to a broker, run by its own thread. Methods wait for its responses.
 
-    `changed` guards all that callbacks, which run in that thread, share with the caller.
+    `changed` guards all state that callbacks, which run in that thread, share with the caller.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class MqttConnection:
         session_s: int | None = None,
         receive_maximum: int | None = None,
     ) -> None:
-        """Connect. With `session_s` the broker keeps the session for so many seconds after a connection."""
+        """Connect. The broker keeps the session for `session_s` seconds after a connection, if given."""
         mqtt = library("paho.mqtt.client", "mqtt")
         self.end = end
         self.changed = threading.Condition()
         self.granted: dict[str, Any] = {}
-        """Properties that the broker has answered with (version 5)."""
+        """Properties in the broker's response (version 5)."""
         self._connected, self._cancelled = False, False
         self._error: Exception | None = None
         five = end.version == "5"
@@ -81,7 +81,7 @@ class MqttConnection:
             clean_session=None if five else not session,
             protocol=mqtt.MQTTv5 if five else mqtt.MQTTv311,
             manual_ack=session,
-            # A connection that was made again by itself would have lost messages that wait for their answers.
+            # An automatic reconnect would lose messages that are not acknowledged yet.
             reconnect_on_failure=False,
         )
         self.client.on_connect = self._on_connect
@@ -110,7 +110,7 @@ class MqttConnection:
             raise
 
     def wait(self, ready: Callable[[], Any], seconds: float) -> bool:
-        """Wait until something is so; raises the failure of the connection, false after some seconds."""
+        """Wait for a condition; false after `seconds`, raises the failure of the connection."""
         until = time.monotonic() + seconds
         with self.changed:
             while not ready():
@@ -124,7 +124,7 @@ class MqttConnection:
             return True
 
     def cancel(self) -> None:
-        """Make a call that waits raise. Called by another thread."""
+        """Make a call that is waiting raise. Called by another thread."""
         with self.changed:
             self._cancelled = True
             self.changed.notify_all()

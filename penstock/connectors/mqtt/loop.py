@@ -13,18 +13,18 @@ from typing import Any
 KEEPALIVE_CHECK_MS = 1000
 
 END_S = 2.0
-"""Seconds in which a connection may say goodbye before it is cut."""
+"""Seconds that a connection may take to disconnect before it is closed."""
 
 
 class ClientLoop:
-    """Reads and writes for a client of paho, in a thread.
+    """Reads and writes for a paho client in a thread.
 
-    The library's own loop waits with `select.select`, which fails for descriptors above 1,023; a worker with
-    many flows has such. A socket pair wakes the thread up when another one has queued a packet.
+    The library's own loop waits with `select.select`, which fails for descriptors above 1,023, as in a worker
+    with many flows. A socket pair wakes the thread up when another thread has queued a packet.
     """
 
     def __init__(self, client: Any, failed: Callable[[Exception], None]) -> None:
-        """`failed` is called, in the thread, with the error of a callback."""
+        """`failed` is called in the thread with the error of a callback."""
         self._client, self._failed = client, failed
         self._awake, self._wake = socket.socketpair()
         for end in (self._awake, self._wake):
@@ -38,7 +38,7 @@ class ClientLoop:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread when the client is disconnected, or after `END_S`."""
+        """End the thread when the client has disconnected, or after `END_S` seconds."""
         self._end = time.monotonic() + END_S
         self._wake_up()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
@@ -50,7 +50,7 @@ class ClientLoop:
             end.close()
 
     def _wake_up(self) -> None:
-        with contextlib.suppress(OSError):  # full: it is awake; closed: it has ended
+        with contextlib.suppress(OSError):  # full: the thread is awake; closed: it has ended
             self._wake.send(b"\0")
 
     def _run(self) -> None:
@@ -58,11 +58,11 @@ class ClientLoop:
             while self._end is None or time.monotonic() < self._end:
                 if (connected := self._client.socket()) is None or not self._turn(connected):
                     return
-        except Exception as error:  # of a callback; it would be lost with the thread
+        except Exception as error:  # from a callback; it would be lost with the thread
             self._failed(error)
 
     def _turn(self, connected: Any) -> bool:
-        """Wait for something to do, and do it; false if the connection has ended."""
+        """Wait until the socket is ready, then read and write; false if the connection has ended."""
         poll = select.poll()
         pending = getattr(connected, "pending", lambda: 0)()
         number = connected.fileno()

@@ -1,4 +1,4 @@
-"""The client of the `mqtt` source: a session with subscriptions."""
+"""The receiver of the `mqtt` source: a session with subscriptions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ QOS = 1
 
 
 class MqttReceiver(Receiver):
-    """Takes messages as the broker sends them, and acknowledges them once they are kept.
+    """Receives messages from the broker, and acknowledges them once they are stored.
 
-    Its position is the list of subscriptions: the session keeps those that are not wanted any more.
+    Its position is the list of subscriptions: the session keeps old subscriptions until they are removed.
     """
 
     def __init__(self, source: MqttSource, client_id: str) -> None:
@@ -29,7 +29,7 @@ class MqttReceiver(Receiver):
         self._mqtt: MqttConnection | None = None
         self._arrived: deque[Any] = deque()
         self._answers: dict[int, Any] = {}
-        """Answers to subscriptions; guarded by `_mqtt.changed`, as are messages."""
+        """Responses to subscriptions; guarded by `_mqtt.changed`, as are messages."""
 
     def open(self, position: str | None) -> None:
         self._mqtt = MqttConnection(
@@ -76,7 +76,7 @@ class MqttReceiver(Receiver):
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
         assert self._mqtt is not None
-        # A subscription that the session has already must not bring the retained messages once more.
+        # A subscription that the session already has must not deliver retained messages again.
         options = SubscribeOptions(qos=QOS, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
         chosen = options if self.source.version == "5" else QOS
         error, mid = self._mqtt.client.subscribe([(topic, chosen) for topic in self.source.topics])
@@ -93,7 +93,7 @@ class MqttReceiver(Receiver):
                 raise Invalid(Problem(code="mqtt_qos", message=message, path=path, hint="use another broker"))
 
     def _ask(self, mid: int) -> Any:
-        """The answer to a packet."""
+        """Wait for the response to a packet."""
         assert self._mqtt is not None
         if not self._mqtt.wait(lambda: mid in self._answers, ANSWER_S):
             raise Retryable(f"the broker did not respond within {ANSWER_S:.0f} seconds")

@@ -1,4 +1,4 @@
-"""The `mqtt` sink: events as messages to topics of a broker."""
+"""The `mqtt` sink: events as messages to topics of an MQTT broker."""
 
 from __future__ import annotations
 
@@ -23,38 +23,39 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WINDOW = 1000
-"""Messages that may wait for their acknowledgement at a time; a broker may allow fewer."""
+"""Maximum number of unacknowledged messages at a time; a broker may allow fewer."""
 
 WINDOW_OLD = 20
-"""The same for version 3.1.1, where a broker cannot say how many it allows."""
+"""The same for version 3.1.1, where a broker can't announce how many it allows."""
 
 LONGEST = 65535
-"""Bytes of a topic, and of the name and the value of a header, at most."""
+"""Maximum bytes of a topic, and of the name and the value of a header."""
 
 OVERHEAD = 64
-"""Bytes of a packet beside the topic, the value and the headers, at most."""
+"""Maximum bytes of a packet in addition to the topic, the value and the headers."""
 
 VALID = r"^[^+#\x00]+\z"
 """Topics that can be published to: no wildcards, and no NUL."""
 
 FORBIDDEN = 135
 FINAL = {FORBIDDEN: "mqtt_forbidden", 144: "invalid_topic", 149: "too_large", 153: "invalid_payload"}
-"""Reason codes of a PUBACK or PUBREC that would come again, and the codes of their dead letters."""
+"""Reason codes of a PUBACK or PUBREC that a retry can't fix, and the codes of their dead letters."""
 
 
 class MqttSink(MqttEnd, MessageSink):
     """Publishes each event as a message to a topic of an MQTT broker.
 
-    Delivery is at-least-once, with `qos` 1 or 2: the sink waits until the broker has acknowledged each
-    message, and a batch that is repeated after a crash or a failed attempt is published again. `qos: 2` only
-    avoids repeats on the way of one attempt. With `qos: 0` a broker acknowledges nothing, and events may be
+    Delivery is at-least-once with `qos` 1 or 2: the sink waits until the broker has acknowledged each
+    message, and a batch that is retried after a crash or a failed attempt is published again. `qos: 2` only
+    avoids duplicates within one attempt. With `qos: 0` the broker acknowledges nothing, and events may be
     lost with the connection. Messages are published in the order of the events. A broker drops messages to a
     topic without subscribers, unless they are retained.
 
-    The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-    object. In version 5 of the protocol `_headers` become user properties and `_key` the user property
-    `Penstock-Key`; without them the event keeps those it came with. In version 3.1.1 both are left out. An
-    event that is too large, or whose topic or headers are not valid, goes to the dead letters.
+    The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+    JSON object. In version 5 of the protocol, `_headers` become user properties, and `_key` becomes the user
+    property `Penstock-Key`; without them the event keeps the headers and key it arrived with. In version
+    3.1.1 headers and key are not sent. An event that is too large, or whose topic or headers are not valid,
+    goes to the dead letters.
     """
 
     type: Literal["mqtt"] = "mqtt"
@@ -110,19 +111,20 @@ class _Writer(ConnectedWriter["_Publisher"]):
         super().__init__()
         self.sink = sink
         self._forbidden: dict[str, Any] = {}
-        """Topics that the broker refuses in this batch, with the reason."""
+        """Topics that the broker rejects in this batch, with the reason."""
 
         self._singly = False
-        """Whether each message waits for its acknowledgement before the next is sent."""
+        """Whether each message must be acknowledged before the next one is sent."""
 
     def connect(self) -> _Publisher:
         return _Publisher(self.sink, self._forbidden, 1 if self._singly else WINDOW)
 
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[Refused]:
-        """Send all messages, again if the broker has closed the connection for a topic that is forbidden.
+        """Send all messages; send them again if the broker closes the connection for a forbidden topic.
 
-        Mosquitto does so after it has refused a message, and would for each attempt of the batch. With other
-        messages under way its reason may be lost with the connection. Then they are sent one by one.
+        Mosquitto closes it after it has rejected a message, and would do so in each attempt of the batch. If
+        other messages are in flight, the reason may be lost with the connection. Then messages are sent one
+        by one.
         """
         self._forbidden.clear()
         try:
@@ -142,15 +144,15 @@ class _Writer(ConnectedWriter["_Publisher"]):
 
 
 class _Publisher(Connection):
-    """Publishes batches over one connection. Its state is guarded by `mqtt.changed`."""
+    """Publishes batches over one MQTT connection. Its state is guarded by `mqtt.changed`."""
 
     def __init__(self, sink: MqttSink, forbidden: dict[str, Any], window: int) -> None:
         self.sink, self._forbidden = sink, forbidden
         self.fixed = not columns_of(sink.topic)
         self._waiting: dict[int, tuple[int, str]] = {}
-        """Messages without an acknowledgement: id of the packet → number in the batch, and topic."""
+        """Unacknowledged messages: id of the packet → number in the batch, and topic."""
         self._early: dict[int, Any] = {}
-        """Acknowledgements that came before the id of their packet was known."""
+        """Acknowledgments that arrived before the id of their packet was known."""
         self._bad: list[tuple[int, Any]] = []
         self._acked = 0
         self.mqtt = MqttConnection(sink, prepare=self._prepare)
@@ -203,7 +205,7 @@ class _Publisher(Connection):
                 self._answered(info.mid, self._early.pop(info.mid))
 
     def _acknowledged(self, most: int) -> None:
-        """Wait until fewer messages than `most` wait for their acknowledgement."""
+        """Wait until fewer than `most` messages are unacknowledged."""
         while True:
             with self.mqtt.changed:
                 if len(self._waiting) < most:
@@ -240,7 +242,7 @@ class _Publisher(Connection):
         return made
 
     def _judged(self, number: int, reason: Any, messages: Sequence[Message]) -> Refused:
-        """A message that is refused for good; raises if it may be taken later."""
+        """A message that is permanently rejected; raises if it may be accepted later."""
         text = f"the broker rejects the message to '{messages[number].target}': {str(reason).lower()}"
         code = FINAL.get(reason.value)
         if code is None:
@@ -274,7 +276,7 @@ class _Publisher(Connection):
 
 
 def _check(sink: MqttSink, granted: dict[str, Any]) -> None:
-    """Raises `Invalid` if the broker cannot do what the sink is set to."""
+    """Raises `Invalid` if the broker doesn't support the settings of the sink."""
     most = int(granted.get("MaximumQoS", 2))
     if sink.qos > most:
         message, hint = f"the broker supports at most QoS {most}", f"set qos: {most}"

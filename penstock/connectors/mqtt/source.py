@@ -1,4 +1,4 @@
-"""The `mqtt` source: messages of topics of a broker."""
+"""The `mqtt` source: messages from topics of an MQTT broker."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class MqttSource(MqttEnd, MessageSource):
-    """Subscribes to topics of an MQTT broker with quality of service 1.
+    """Subscribes to topics of an MQTT broker with quality of service (QoS) 1.
 
-    Each message is kept at least once, from the first start of the pipeline: the broker keeps a session, in
-    which messages gather while the pipeline does not run, and a message is acknowledged once it is kept. The
-    broker sends a message again whose acknowledgement was lost; add a `dedupe` step where that matters.
-    Messages that are published with `qos: 0` may be lost with the connection.
+    From the first start of the pipeline, each message is stored at least once: the broker keeps a session in
+    which messages are queued while the pipeline doesn't run, and a message is acknowledged once it is stored.
+    The broker redelivers a message whose acknowledgment was lost; add a `dedupe` step where duplicates
+    matter. Messages that are published with QoS 0 may be lost with the connection.
 
-    With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
-    message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-    `value`, `key` and `headers`. User properties of a message (version 5) stay with the event as headers; the
-    user property `Penstock-Key` is its key.
+    With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: a
+    message that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+    `bytes` yield `value`, `key` and `headers`. User properties of a message (version 5) stay with the event
+    as headers; the user property `Penstock-Key` becomes the key of the event.
     """
 
     type: Literal["mqtt"] = "mqtt"
@@ -82,7 +82,7 @@ topic_header: topic
         return value
 
     def receiver(self, site: Site) -> Receiver:
-        # Brokers of version 3.1.1 need not take more than 23 characters.
+        # Brokers of version 3.1.1 need not accept more than 23 characters.
         name = self.client_id or f"penstock-{hashlib.sha256(site.flow.encode()).hexdigest()[:14]}"
         return MqttReceiver(self, name)
 

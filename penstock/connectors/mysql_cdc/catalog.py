@@ -1,4 +1,4 @@
-"""What a server has: its settings, its tables and their columns."""
+"""The settings of a server, its tables and their columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
 PARSE_ERROR = 1064
 
 AS_BYTES = ("uuid", "inet4", "inet6")
-"""Types of MariaDB that the log shows as bytes."""
+"""MariaDB types that appear as bytes in the log."""
 
 NO_LOG = "start it with log_bin, binlog_format = ROW, binlog_row_image = FULL and binlog_row_metadata = FULL"
 """The hint for a server without a binary log."""
@@ -28,7 +28,7 @@ NO_LOG = "start it with log_bin, binlog_format = ROW, binlog_row_image = FULL an
 
 @dataclass(frozen=True)
 class SqlColumn:
-    """A column of a table as it is now."""
+    """A column of a table as currently defined."""
 
     name: str
     type: str
@@ -37,7 +37,7 @@ class SqlColumn:
 
 @dataclass(frozen=True)
 class SqlTable:
-    """A table as it is now."""
+    """A table as currently defined."""
 
     name: str
     columns: tuple[SqlColumn, ...]
@@ -46,12 +46,12 @@ class SqlTable:
 
     @property
     def ddl(self) -> str:
-        """Its columns as Spark DDL."""
+        """The columns of the table as Spark DDL."""
         return ", ".join(f"{quoted(column.name)} {column.kind.ddl}" for column in self.columns)
 
 
 class Catalog:
-    """Asks a server, over a connection of its own."""
+    """Queries the settings and tables of a server over its own connection."""
 
     def __init__(self, connection: pymysql.Connection[Any]) -> None:
         self.connection = connection
@@ -69,21 +69,21 @@ class Catalog:
         return str(found[0][1]) if found else None
 
     def place(self) -> Place | None:
-        """The end of the log now; None if there is no log."""
+        """The current end of the log; None if there is no log."""
         found = self._status()
         if found is None:
             return None
         return self.place_at(str(found[0]), int(found[1]), str(found[4]) if len(found) > 4 else "")
 
     def status(self) -> tuple[str, int]:
-        """The file and the position of the end of the log now."""
+        """The file and the position of the current end of the log."""
         found = self._status()
         if found is None:
             raise Invalid(no_log(None))
         return str(found[0]), int(found[1])
 
     def place_at(self, file: str, pos: int, executed: str = "") -> Place:
-        """A place of the log, with the GTIDs before it. `executed` are those, where MySQL knows them."""
+        """A place in the log, with the GTIDs before it. On MySQL, `executed` has these GTIDs."""
         if self.mariadb:
             (found,) = self.rows("SELECT BINLOG_GTID_POS(%s, %s)", (file, pos))
             return Place(file, pos, _gtid(found[0]))
@@ -104,7 +104,7 @@ class Catalog:
         return sorted(f"{schema}.{name}" for schema, name in found)
 
     def table(self, name: str) -> SqlTable | None:
-        """A table; None if there is none of that name. Raises `Invalid` if a column is of an unknown type."""
+        """A table by name; None if it doesn't exist. Raises `Invalid` if a column has an unknown type."""
         schema, _, short = name.partition(".")
         found = self.rows(
             "SELECT engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",
@@ -130,7 +130,7 @@ class Catalog:
         return SqlTable(name, tuple(columns), tuple(str(each[0]) for each in key), str(found[0][0]))
 
     def hints(self, table: str) -> dict[str, str] | None:
-        """The columns of a table of MariaDB whose type its log does not tell; None on MySQL."""
+        """The columns of a MariaDB table whose types are missing from the log, with types; None on MySQL."""
         if not self.mariadb:
             return None
         schema, _, name = table.partition(".")
@@ -142,11 +142,11 @@ class Catalog:
         return {str(column): text_of(kind).lower() for column, kind in found}
 
     def charsets(self) -> dict[int, str]:
-        """The character sets by the number of a collation."""
+        """The character sets of the server by collation number."""
         found = self.rows("SELECT id, character_set_name FROM information_schema.collations WHERE id > 0")
         made = {int(number): str(name) for number, name in found if number and name}
         if self.mariadb:
-            # Collations of several character sets have a number for each.
+            # A collation for several character sets has a number for each.
             known = "information_schema.collation_character_set_applicability"
             if self.rows(f"SHOW COLUMNS FROM {known} LIKE 'ID'"):
                 found = self.rows(f"SELECT id, character_set_name FROM {known}")
@@ -166,39 +166,39 @@ class Catalog:
 
 
 def no_log(path: str | None) -> Problem:
-    """The problem of a server without a binary log."""
+    """The problem for a server without a binary log."""
     message = "binary logging is disabled on the server"
     return Problem(code="no_binlog", message=message, path=path, hint=NO_LOG)
 
 
 def text_of(value: Any) -> str:
-    """Text of `information_schema`, which some versions give as bytes."""
+    """A text from `information_schema`, which some versions return as bytes."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def quoted(name: str) -> str:
-    """A name of a column or table that may have any characters."""
+    """The quoted name of a column or table."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_table(name: str) -> str:
-    """The name of a table with its database, for a statement."""
+    """The quoted name of a table with its database."""
     schema, _, short = name.partition(".")
     return f"{quoted(schema)}.{quoted(short)}"
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name stands for several tables."""
+    """Whether a name is a pattern that may match several tables."""
     return "*" in name or "?" in name
 
 
 def matches(name: str, tables: Iterable[str]) -> bool:
-    """Whether a table is one of those that were named, or matches a pattern."""
+    """Whether the name of a table is in a list of names and patterns."""
     return any(name == each or (is_pattern(each) and fnmatchcase(name, each)) for each in tables)
 
 
 def missing(tables: Sequence[str], found: Sequence[str]) -> list[Problem]:
-    """A problem for each name that stands for no table."""
+    """A problem for each name or pattern that matches no table."""
     problems = []
     for i, name in enumerate(tables):
         if not any(matches(each, [name]) for each in found):

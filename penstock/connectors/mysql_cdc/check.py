@@ -1,4 +1,4 @@
-"""The connection test: whether a server writes the log that this source needs, and lets this user read it."""
+"""The connection test of `mysql_cdc`: checks the settings of the log, the permissions and the tables."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from penstock.connectors.mysql_cdc.source import MySqlCdcSource
 
 SAMPLE, SHOWN = 5, 500
-"""Rows of a sample, and the characters of a value that are shown."""
+"""Maximum rows of a sample, and maximum characters shown of a value."""
 
 WANTED = {
     "binlog_format": ("ROW", "the binary log contains statements, not rows"),
     "binlog_row_image": ("FULL", "the binary log doesn't contain all columns of a row"),
     "binlog_row_metadata": ("FULL", "the binary log doesn't contain column names"),
 }
-"""Settings of a server, with the value they need and what is wrong otherwise."""
+"""Server settings with their required value, and the problem with any other value."""
 
 WANTED_OF_MYSQL = {
     "binlog_row_value_options": ("", "the binary log contains partial JSON documents"),
@@ -42,7 +42,7 @@ MAY_READ = re.compile(r"\bALL PRIVILEGES\b.* ON \*\.\*|\bREPLICATION (SLAVE|REPL
 
 
 def requirements(catalog: Catalog, path: str) -> Iterator[Problem]:
-    """What has to change at the server before its log can be read."""
+    """The settings and permissions that have to change on the server before its log can be read."""
     if (catalog.variable("log_bin") or "OFF").upper() not in ("ON", "1"):
         yield no_log(path)
         return
@@ -76,7 +76,7 @@ def _permission(catalog: Catalog, path: str) -> Iterator[Problem]:
 
 
 def probe_mysql(source: MySqlCdcSource) -> Probe:
-    """The result of the test."""
+    """The result of the connection test of a `mysql_cdc` source."""
     host, port = source.address
     if problems := unreachable([f"{host}:{port}"], source.place):
         return Probe(problems=problems)
@@ -116,7 +116,7 @@ def _look(source: MySqlCdcSource, catalog: Catalog) -> Probe:
 
 
 def _position(source: MySqlCdcSource, catalog: Catalog) -> Iterator[Problem]:
-    """A file that was named, and is not there."""
+    """A problem if the log file in `position` doesn't exist."""
     if not source.position.startswith("file:"):
         return
     file, files = source.position.split(":")[1], [name for name, _ in catalog.logs()]

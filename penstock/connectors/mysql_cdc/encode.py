@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class RowForm:
-    """The columns of a table, and its rows as JSON."""
+    """The columns of a table, and the conversion of its rows to events."""
 
     names: tuple[str, ...]
     kinds: tuple[Kind, ...]
     keys: tuple[int, ...]
     """The columns of the primary key, by their number."""
     typed: bool
-    """Whether rows stay values, to become columns."""
+    """Whether rows stay values, which become typed columns."""
     shape: tuple[tuple[str, str], ...] = field(init=False)
-    """Names and types: rows of the same shape can stand in one batch."""
+    """Names and types of the columns: rows of the same shape can be in one batch."""
     _plain: list[tuple[int, Any]] = field(init=False)
     _short: bytes | None = field(init=False)
 
@@ -62,7 +62,7 @@ class RowForm:
         )
 
     def image(self, row: Row) -> Any:
-        """A row as an event has it."""
+        """A row as stored in an event: its values, or a JSON object."""
         return row if self.typed else self.json(row)
 
     def json(self, row: Row) -> bytes:
@@ -74,7 +74,7 @@ class RowForm:
         return orjson.dumps(dict(zip(self.names, values, strict=True)))
 
     def array(self, rows: Sequence[Any]) -> pa.Array:
-        """Rows, or None where there is none, as structs."""
+        """Rows as structs; None becomes a null struct."""
         import pyarrow as pa
 
         blank = (None,) * len(self.names)
@@ -85,7 +85,7 @@ class RowForm:
 
 
 class Encoder:
-    """Makes the batches of a flow."""
+    """Encodes the changes of a flow as record batches."""
 
     def __init__(self, envelope: Envelope, row: str | None, origin: Origin) -> None:
         self.envelope, self.origin = envelope, origin
@@ -93,7 +93,7 @@ class Encoder:
         self.schema = payload_schema(schema_of(envelope, row))
 
     def batch(self, changes: Changes, form: RowForm | None) -> pa.RecordBatch:
-        """The events. `form` is that of all rows, if they are values."""
+        """The events of changes. `form` is the form of all rows, if rows are values."""
         import pyarrow as pa
 
         if self.envelope != "native":
@@ -110,9 +110,9 @@ class Encoder:
         return native_batch(changes, before, after, self.schema, faults)
 
     def _rows(self, rows: Sequence[Any], form: RowForm, faults: dict[int, dict[str, str]]) -> pa.Array:
-        """Rows in the columns of the flow, whatever the columns of the table are by now.
+        """Rows converted to the columns of the flow, which may differ from those of the table.
 
-        Those with a value that does not fit are added to `faults`.
+        Rows with a value that doesn't match its column are added to `faults`.
         """
         from penstock.streams.casting import convert
 

@@ -1,7 +1,7 @@
-"""The stream of events that a server sends to a replica, as they come from the connection.
+"""The stream of binary log events that a server sends to a replica.
 
-PyMySQL connects and logs in; what follows the command is read here from its socket, in large pieces, since a
-transaction of one row is already four events.
+PyMySQL connects and logs in; the response to the replication command is read here from its socket, in large
+chunks, because even a transaction of one row consists of four events.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ ARTIFICIAL = 0x20
 """The flag of an event that is not in the log."""
 
 HEARTBEAT_S = 1.0
-"""Seconds of silence after which the server says that it is there, and how far its log goes."""
+"""Seconds without events after which the server sends a heartbeat with the end of its log."""
 
 PAUSE_S = 86_400
-"""Seconds for which nothing may be read, as while the input stream is full, before the server hangs up."""
+"""Seconds without a read, such as while the input stream is full, before the server disconnects."""
 
 SILENCE_S = 30.0
-"""Seconds of silence after which the connection counts as lost."""
+"""Seconds without data after which the connection counts as lost."""
 
 PIECE = 1 << 18
-"""Bytes that are read from the connection at once."""
+"""Bytes to read from the connection at once."""
 
 LARGEST = 0xFFFFFF
-"""Bytes of the largest packet."""
+"""Maximum size of a packet in bytes."""
 
 DUMP, DUMP_GTID = 0x12, 0x1E
 THROUGH_GTID = 0x04
@@ -66,19 +66,19 @@ _HEADER = struct.Struct("<IBIIIH")
 
 
 class Event(NamedTuple):
-    """An event of the log."""
+    """An event of the binary log."""
 
     type: int
     time_s: int
     server: int
     end: int
-    """Where it ends in its file; 0 if it is not in the log."""
+    """The end position of the event in its file; 0 if it is not in the log."""
     flags: int
     body: bytes
 
 
 class Refused(Exception):
-    """An error that the server has sent in place of events."""
+    """An error that the server has sent instead of events."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -86,19 +86,19 @@ class Refused(Exception):
 
 
 class Feed:
-    """The events of a connection."""
+    """Reads the binary log events of a connection."""
 
     def __init__(self, connection: pymysql.Connection[Any], server_id: int, mariadb: bool) -> None:
-        self._connection: Any = connection  # of which private parts are used, too
+        self._connection: Any = connection  # private members are used, too
         self._server_id, self._mariadb = server_id, mariadb
         self._socket: Any = None
         self._data, self._at, self._missing = b"", 0, 0
         self._checksum: bool | None = None
-        """Whether events end with a checksum; None: not known before the first description of the format."""
+        """Whether events end with a checksum; None: unknown until the first FORMAT event."""
         self._heard = time.monotonic()
 
     def start(self, place: Place) -> None:
-        """Ask for the events after a place: by its GTIDs if it has them, else by file and position."""
+        """Request the events after a place: by its GTIDs if it has them, else by file and position."""
         with self._connection.cursor() as cursor:
             cursor.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
             cursor.execute("SET @source_binlog_checksum = @@global.binlog_checksum")
@@ -120,7 +120,7 @@ class Feed:
         self._heard = time.monotonic()
 
     def take(self, wait_s: float) -> list[Event]:
-        """The events that are here already, else the next ones; none if none came in time.
+        """The events already received, else the next events; empty if none arrive within `wait_s` seconds.
 
         Raises `Refused`, or `Retryable` if the connection is lost.
         """
@@ -135,7 +135,7 @@ class Feed:
         return found
 
     def _events(self) -> list[Event]:
-        """The events whose bytes are all here."""
+        """The events that have been received completely."""
         data, at, found = self._data, self._at, []
         end = len(data)
         while end - at > 4:
@@ -144,7 +144,7 @@ class Feed:
             if after > end:
                 self._missing = after - end
                 break
-            if size == LARGEST:  # the event goes on in the next packet
+            if size == LARGEST:  # the event continues in the next packet
                 packet, after = self._joined(at)
                 if packet is None:
                     break
@@ -156,7 +156,7 @@ class Feed:
         return found
 
     def _joined(self, at: int) -> tuple[bytes | None, int]:
-        """The packets from a place on that make one event, and the place after them; None if some miss."""
+        """The joined packets of the event at an offset, and the offset after it; None if it is incomplete."""
         data, parts, size = self._data, [], LARGEST
         while size == LARGEST:
             if len(data) < at + 4:
@@ -184,14 +184,14 @@ class Feed:
         return Event(kind, time_s, server, end, flags, packet[20:-4] if right else packet[20:])
 
     def _refuse(self, packet: bytes) -> None:
-        """Raise the error that a server has sent in place of an event."""
+        """Raise the error that a server has sent instead of an event."""
         if packet[0] == 0xFE:
             raise Retryable("the server ended the stream of events")
         text = packet[9:] if packet[3:4] == b"#" else packet[3:]
         raise Refused(int.from_bytes(packet[1:3], "little"), text.decode(errors="replace"))
 
     def _read(self, wait_s: float) -> bool:
-        """Read from the connection; false if nothing came in time."""
+        """Read from the connection; false if nothing arrives within `wait_s` seconds."""
         self._socket.settimeout(max(wait_s, 0.001))
         pieces, missing, self._missing = [self._data[self._at :]], self._missing, 0
         try:
@@ -211,7 +211,7 @@ class Feed:
         return True
 
     def _gtid_request(self, gtid: str) -> bytes:
-        """The command of MySQL for the events that are not in a set of GTIDs."""
+        """The MySQL command that requests the events that are not in a GTID set."""
         from pymysqlreplication.gtid import GtidSet
 
         sent: bytes = GtidSet(gtid).encoded()
@@ -220,7 +220,7 @@ class Feed:
 
 
 def inflate(event: Event) -> Event:
-    """A compressed event of MariaDB as the plain one."""
+    """A compressed MariaDB event, decompressed."""
     if event.type == QUERY_COMPRESSED:
         head = 13 + event.body[8] + 1 + int.from_bytes(event.body[11:13], "little")
     elif event.type in ROWS_V2:

@@ -1,8 +1,8 @@
-"""The place that a flow has reached while none of its tables changed.
+"""The place that a flow reaches in the log while none of its tables change.
 
-Positions are stored with events. Where only other tables change for days, the last stored position would be
-purged from the log, and a restart would fail. So the place is kept in a file of the flow, too, and used while
-the last stored position is still the one it was reached from.
+Positions are stored with events. If only other tables change for days, the log at the last stored position
+would be purged, and a restart would fail. The place is therefore also saved in a file of the flow, and used
+as long as the last stored position is the one from which the place was reached.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 NAME = "mysql_cdc.json"
 EVERY_S = 10.0
-"""Seconds between two writes."""
+"""Seconds between writes of the file."""
 
 
 class IdlePlace:
-    """The file, and the position that was stored last."""
+    """The file with the place of an idle flow, and the last position stored with events."""
 
     def __init__(self, site: Site) -> None:
         self._path: Path | None = None if site.state is None else site.state / NAME
@@ -34,25 +34,25 @@ class IdlePlace:
         self._at = 0.0
 
     def after(self, stored: str | None, *, snapshot: bool) -> str | None:
-        """The position to go on from, by the one that was stored last.
+        """The position to resume from, given the last position stored with events.
 
-        A flow that has stored none, and takes a snapshot, begins with that.
+        A flow that has no stored position and takes a snapshot starts with the snapshot.
         """
         self._stored = stored
         if self._path is None or not self._path.exists() or (stored is None and snapshot):
             return stored
-        with contextlib.suppress(OSError, orjson.JSONDecodeError, KeyError, TypeError):  # cut off by a crash
+        with contextlib.suppress(OSError, orjson.JSONDecodeError, KeyError, TypeError):  # cut by a crash
             found = orjson.loads(self._path.read_bytes())
             if found["after"] == stored:
                 return str(found["position"])
         return stored
 
     def appended(self, position: str) -> None:
-        """Note the position of events that are about to be stored."""
+        """Record the position of events that are about to be stored."""
         self._stored = position
 
     def note(self, between: bool, now: Callable[[], Position]) -> None:
-        """Keep the current position, while there are no events. Whoever calls it has stored the last ones."""
+        """Save the current position while there are no events. The caller must have stored all events."""
         if self._path is None or not between or time.monotonic() < self._at + EVERY_S:
             return
         self._at = time.monotonic()

@@ -1,4 +1,4 @@
-"""The columns of a table as Spark DDL."""
+"""Infers the columns of a table as Spark DDL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def inferred(source: MySqlCdcSource) -> str:
-    """The columns of the source's only table, by the database. Raises `Invalid` or `Unavailable`."""
+    """The columns of the source's only table, from the database. Raises `Invalid` or `Unavailable`."""
     catalog = Catalog(source.connect())
     try:
         table = catalog.table(source.full_names[0])
@@ -28,7 +28,7 @@ def inferred(source: MySqlCdcSource) -> str:
 
 
 def check_schema(ddl: str) -> None:
-    """Raises `Invalid` if rows cannot have these columns."""
+    """Raises `Invalid` if a column is NOT NULL, which rows can't guarantee."""
     required = next((field.name for field in arrow_schema(ddl) if not field.nullable), None)
     if required is not None:
         raise Invalid(

@@ -1,7 +1,7 @@
-"""The kinds of columns: their type in Spark, and their values in Arrow, in JSON and in results of SELECT.
+"""The kinds of columns: their Spark type, and their values in Arrow, in JSON and in results of SELECT.
 
-In between, a value is a plain Python object that is cheap to make: a date is the number of its day, a
-time of day a text, a moment a number of microseconds, a decimal its digits as a whole number.
+Internally, a value is a plain Python object that is cheap to create: a date is a number of days, a time of
+day is text, a timestamp is a number of microseconds, and a decimal is its unscaled integer.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAY_US = 86_400_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_DIGITS = 38
-"""Digits of the largest decimal in Spark; a DECIMAL of MySQL may have 65."""
+"""Maximum digits of a decimal in Spark; a MySQL DECIMAL may have 65."""
 
 _WIDE = Context(prec=76)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of column. Two of the same `ddl` have the same values."""
+    """A kind of column. Two kinds with the same `ddl` have the same values."""
 
     ddl: str
     arrow: Callable[[Sequence[Any]], pa.Array]
-    """Values, or None for NULL, as an Arrow array."""
+    """Converts values, with None for NULL, to an Arrow array."""
     parse: Callable[[Any], Any]
-    """A value from the text, or the bytes, that a SELECT gives."""
+    """Parses a value from the text or bytes that a SELECT returns."""
     plain: Callable[[Any], Any] | None = None
-    """A value as plain JSON; None: it is that already."""
+    """Converts a value to plain JSON; None if values already are plain JSON."""
     select: str = "{}"
-    """The expression of a SELECT that gives the value whole."""
+    """The SELECT expression that returns the value without loss."""
     order: str = "{}"
-    """An expression of the same order as the column, whose text is a literal for comparisons."""
+    """An expression with the same sort order as the column, whose text is a literal for comparisons."""
     literal: str = "text"
-    """What that text is: a `number`, `hex` digits or a `text` to be quoted."""
+    """The form of that literal: a `number`, `hex` digits or a `text` to be quoted."""
 
 
 def day_of(year: int, month: int, day: int) -> int | None:
-    """Days since 1970; None for a date that is none, such as 0000-00-00."""
+    """Days since 1970; None for an invalid date, such as 0000-00-00."""
     try:
         return date(year, month, day).toordinal() - EPOCH_DAY
     except ValueError:
@@ -75,7 +75,7 @@ def _moments(values: Sequence[Any], zone: str | None) -> pa.Array:
 
 
 def _decimals(values: Sequence[Any], precision: int, scale: int) -> pa.Array:
-    """Decimals from their digits; those of up to 18 digits without a loop in Python."""
+    """Decimals from their unscaled integers; up to 18 digits without a Python loop."""
     import pyarrow as pa
 
     if precision <= 18:
@@ -91,7 +91,7 @@ def _unsigned(values: Sequence[Any]) -> pa.Array:
 
 
 def _widened(narrow: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Numbers of 64 bits as the digits of decimals."""
+    """64-bit integers as the unscaled values of decimals."""
     import numpy as np
     import pyarrow as pa
 
@@ -129,7 +129,7 @@ def _parse_bits(value: bytes) -> int:
 
 
 def _number_text(value: int, scale: int) -> Any:
-    """The digits as a JSON number, of which none is lost."""
+    """A decimal, from its unscaled integer, as a JSON number with all digits."""
     return orjson.Fragment(format(Decimal(value).scaleb(-scale, _WIDE), "f"))
 
 
@@ -161,7 +161,7 @@ TINYINT, SMALLINT = _whole("TINYINT", "int8"), _whole("SMALLINT", "int16")
 INT, BIGINT = _whole("INT", "int32"), _whole("BIGINT", "int64")
 UNSIGNED_BIGINT = Kind("DECIMAL(20,0)", _unsigned, int, literal="number")
 FLOAT = Kind(
-    # As a 32-bit number MySQL would print six digits of it.
+    # MySQL would print only six digits of a 32-bit number.
     "FLOAT", partial(_array, name="float32"), float, _short, "{}+0e0", "{}+0e0", "number",
 )  # fmt: skip
 DOUBLE = Kind("DOUBLE", partial(_array, name="float64"), float, literal="number")
@@ -170,7 +170,7 @@ DATETIME = Kind("TIMESTAMP_NTZ", partial(_moments, zone=None), _parse_moment, pa
 TIMESTAMP = Kind("TIMESTAMP", partial(_moments, zone="UTC"), _parse_moment, partial(_iso_moment, zone="Z"))
 TEXT = Kind("STRING", partial(_array, name="string"), _same)
 CHOICE = Kind("STRING", partial(_array, name="string"), _same, order="{}+0", literal="number")
-"""ENUM and SET: in the order of their numbers, and compared with text by their text."""
+"""ENUM and SET: sorted by their numbers, but compared with text by their text."""
 BYTES = Kind("BINARY", partial(_array, name="binary"), _same, _base64, order="HEX({})", literal="hex")
 BIT = Kind("BOOLEAN", partial(_array, name="bool_"), lambda v: v == b"\x01", order="{}+0", literal="number")
 BITS = Kind("BIGINT", partial(_array, name="int64"), _parse_bits, order="{}+0", literal="number")
@@ -180,7 +180,7 @@ WHOLE = {
     "tinyint": (TINYINT, SMALLINT), "smallint": (SMALLINT, INT), "mediumint": (INT, INT),
     "int": (INT, BIGINT), "bigint": (BIGINT, UNSIGNED_BIGINT),
 }  # fmt: skip
-"""Whole numbers by their name: signed and unsigned."""
+"""Integer types by name: the signed and the unsigned kind."""
 
 OTHERS = {
     "float": FLOAT, "double": DOUBLE, "date": DATE, "datetime": DATETIME, "timestamp": TIMESTAMP,
@@ -194,7 +194,7 @@ OTHERS = {
 
 
 def decimal_kind(precision: int, scale: int) -> Kind:
-    """The kind of a DECIMAL; one of more than 38 digits is text."""
+    """The kind of a DECIMAL; a DECIMAL with more than 38 digits is text."""
     if precision > MAX_DIGITS:
         return Kind(
             "STRING", partial(_array, name="string"), _same, orjson.Fragment, literal="number",
@@ -214,7 +214,7 @@ def bit_kind(bits: int) -> Kind:
 
 
 def kind_of(data_type: str, column_type: str) -> Kind | None:
-    """The kind of a column as `information_schema` describes it; None: its type is not known."""
+    """The kind of a column as `information_schema` describes it; None if its type is unknown."""
     name = data_type.lower()
     if name in WHOLE:
         return WHOLE[name]["unsigned" in column_type or "zerofill" in column_type]

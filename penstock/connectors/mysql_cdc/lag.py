@@ -1,4 +1,4 @@
-"""The lag of a reader of the log, which knows the bytes that wait and not the events."""
+"""The backlog of a reader of the log, which is known in bytes but not in events."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from penstock.connectors.mysql_cdc.position import Place
 
 
 class Lag:
-    """Estimates the events that wait, by the bytes that wait and by those of the events so far."""
+    """Estimates the backlog in events from the backlog in bytes and the average size of past events."""
 
     def __init__(self) -> None:
         self._events, self._bytes = 1.0, 200.0
 
     def count(self, events: int, size: int) -> None:
-        """Note the events of a part."""
+        """Count the events and the bytes of a part."""
         self._events, self._bytes = self._events * 0.9 + events, self._bytes * 0.9 + size
 
     def events(self, catalog: Catalog, place: Place) -> int:
-        """The events between a place and the end of the log; 0 if there are no bytes between."""
+        """The estimated events between a place and the end of the log; 0 if there are no bytes between."""
         file, pos = catalog.status()
         if file == place.file:
             behind = pos - place.pos

@@ -1,4 +1,4 @@
-"""The log of a server as changes of tables: events in, changes and places out."""
+"""Converts the events of a server's binary log into changes of tables and places in the log."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from penstock.connectors.mysql_cdc.values import REPLACED
 from penstock.errors import Invalid, Problem
 
 STANDALONE = 1
-"""The flag of a GTID in MariaDB whose transaction is the one statement that follows."""
+"""The flag of a MariaDB GTID whose transaction is only the statement that follows."""
 
 
 @dataclass
 class Known:
-    """A table that is read, at this place of the log."""
+    """A table that is read, as defined at the current place in the log."""
 
     table: Table
     read: ReadRow
@@ -32,7 +32,7 @@ class Known:
 
 @dataclass
 class Part:
-    """The changes since the last part, and the transactions they belong to."""
+    """The changes since the last part, and their transactions."""
 
     changes: Changes = field(default_factory=Changes)
     marks: list[tuple[int, int, str, bool]] = field(default_factory=list)
@@ -40,9 +40,9 @@ class Part:
 
 
 class Log:
-    """Reads events one after the other, and collects their changes in `part`.
+    """Processes events of the log one by one, and collects their changes in `part`.
 
-    `layout` is asked once for each form of a table; it may raise `Invalid`. `say` gets warnings.
+    `layout` is called once for each form of a table and may raise `Invalid`. `say` receives warnings.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Log:
     ) -> None:
         self.part = Part()
         self.known_place = start.gtid is None
-        """Whether file and position are those of this server: GTIDs may come from another one."""
+        """Whether file and position refer to this server: GTIDs may come from another server."""
         self.created: set[str] = set()
-        """Tables that were made after the start."""
+        """Tables that were created after the start."""
         self.counts: dict[str, int] = {}
-        """Changes of the current transaction so far, by table."""
+        """Number of changes in the current transaction so far, by table."""
         self._tables, self._describe, self._layout, self._say = tables, describe, layout, say
         self._done = done
         self._gtids = None if start.gtid is None else GtidSet(start.gtid)
@@ -76,7 +76,7 @@ class Log:
 
     @property
     def place(self) -> Place:
-        """The end of the last transaction, and of the events after it that belong to none."""
+        """The place after the last transaction, and after later events that belong to no transaction."""
         return Place(*self._stood, None if self._gtids is None else str(self._gtids))
 
     @property
@@ -85,12 +85,12 @@ class Log:
         return self._tx is None
 
     def layout_of(self, event: Event) -> RowForm | None:
-        """The layout of an event with rows; None if its table is not read."""
+        """The layout of the rows in an event; None if its table is not read."""
         known = self._by_id.get(int.from_bytes(event.body[:6], "little"))
         return None if known is None else known.layout
 
     def cut(self) -> Part:
-        """The changes so far, to be followed by others. A transaction may go on in the next part."""
+        """Return the changes so far and start a new part. A transaction may continue in the next part."""
         if self._tx is not None and len(self.part.changes) > self._first:
             self.part.marks.append((self._first, len(self.part.changes), self._tx, False))
         self._first, part = 0, self.part
@@ -98,7 +98,7 @@ class Log:
         return part
 
     def take(self, event: Event) -> None:
-        """Read an event."""
+        """Process an event of the log."""
         kind = event.type
         if kind in events.COMPRESSED:
             event = inflate(event)
@@ -133,7 +133,7 @@ class Log:
             self._stood = (self._file, self._pos)
 
     def _follow(self, event: Event) -> None:
-        """Keep the place in the file."""
+        """Track the place in the log file."""
         if event.type == events.ROTATE:
             self._file, self._gigabytes = event.body[8:].decode(), 0
             self._pos = int.from_bytes(event.body[:8], "little")
@@ -142,7 +142,7 @@ class Log:
             if event.end and event.type == events.HEARTBEAT:
                 self._pos = max(self._pos, self._gigabytes + event.end)
         elif event.end and not event.flags & events.ARTIFICIAL:
-            if self._gigabytes + event.end < self._pos:  # it has 32 bits, and files may be larger
+            if self._gigabytes + event.end < self._pos:  # `end` has 32 bits, and files may be larger
                 self._gigabytes += 1 << 32
             self._pos = self._gigabytes + event.end
 
@@ -152,7 +152,7 @@ class Log:
         self.counts = {}
 
     def _end(self) -> None:
-        """The end of a transaction."""
+        """End the current transaction."""
         tx = self._tx
         if tx is not None:
             if len(self.part.changes) > self._first:
@@ -230,7 +230,7 @@ class Log:
             if old_keys[i] == new_keys[i]:
                 self._updated(event, known, [before, after], number + i)
                 continue
-            # Whoever applies events by key has to forget the old one.
+            # A consumer that applies events by key has to delete the old key.
             self._add(event, known, DELETED, [before], number + i)
             self._add(event, known, CREATED, [after], number + i)
             changes.id[-1] += "+"
@@ -282,7 +282,7 @@ class Log:
         return [name for name in sorted(known) if name.partition(".")[0] == database and "*" not in name]
 
     def _emptied(self, event: Event, name: str) -> None:
-        """All rows of a table are gone."""
+        """Add a change that removes all rows of a table."""
         number = self.counts.get(name, 0)
         self.counts[name] = number + 1
         if number < self._done.get(name, 0):

@@ -1,4 +1,4 @@
-"""Places in the log of a server, and the position of a flow: its place, and how far its snapshot is."""
+"""Places in a server's log, and the position of a flow: its place and the progress of its snapshot."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _FILE = re.compile(r"^(.+)\.([0-9]+)$")
 
 @dataclass(frozen=True)
 class Place:
-    """A place between two transactions."""
+    """A place between two transactions in a server's log."""
 
     file: str
     pos: int
     gtid: str | None = None
-    """All transactions before it, as the server writes such a set; None: it has no GTIDs."""
+    """The GTID set of all transactions before the place, as the server writes it; None: no GTIDs."""
 
     def reaches(self, other: Place) -> bool:
-        """Whether it is at another place of the same log, or after it."""
+        """Whether this place is at or after another place in the same log."""
         return self.order >= other.order
 
     @property
     def order(self) -> tuple[int, int]:
-        """Places of a log sort by it."""
+        """The sort key of places in a log."""
         found = _FILE.match(self.file)
         return (int(found[2]) if found else 0, self.pos)
 
@@ -36,30 +36,30 @@ class Place:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the snapshot is."""
+    """The progress of a snapshot."""
 
     begun: str
-    """The place where it began."""
+    """The place in the log where the snapshot began."""
     done: frozenset[str] = frozenset()
-    """The tables that were read to their end."""
+    """The tables that were read completely."""
     table: str | None = None
-    """The table that is read now."""
+    """The table that is being read."""
     after: tuple[str, ...] = ()
     """The key of the last row that was read, each part as the text of a literal."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """All that a flow has to know to go on."""
+    """The position of a flow: all that it needs to resume."""
 
     place: Place
     rows: dict[str, int] = field(default_factory=dict)
-    """Changes of the transaction after the place that are done already, by table."""
+    """Number of changes already read from the transaction after the place, by table."""
     snapshot: Progress | None = None
-    """None: there is none."""
+    """None: no snapshot."""
 
     def text(self) -> str:
-        """The position as it is kept with the events."""
+        """The position as it is stored with the events."""
         made: dict[str, Any] = {"file": self.place.file, "pos": self.place.pos}
         if self.place.gtid is not None:
             made["gtid"] = self.place.gtid
@@ -74,7 +74,7 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """The position behind its text."""
+        """The position from its stored text."""
         found = orjson.loads(text)
         snapshot = None
         if (given := found.get("snapshot")) is not None:
@@ -85,12 +85,12 @@ class Position:
         return cls(place, found.get("rows", {}), snapshot)
 
     def at(self, place: Place) -> Position:
-        """The position at another place, with nothing of the next transaction done."""
+        """The position at another place, with no changes read from the next transaction."""
         return replace(self, place=place, rows={})
 
 
 class GtidSet:
-    """The set of transactions that were read. MariaDB keeps the last of each domain, MySQL all of them."""
+    """The GTIDs of transactions that were read: on MariaDB the last of each domain, on MySQL all."""
 
     def __init__(self, text: str | None) -> None:
         self.domains: dict[str, str] = {}

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 logger = structlog.get_logger()
 
 MOST_EVENTS, MOST_BYTES = 20_000, 16 * 1024 * 1024
-"""A part of the log that is appended at once; a larger transaction is appended in several."""
+"""Maximum events and bytes that are appended at once; a larger transaction is appended in several parts."""
 
 
 class BinlogReceiver(Receiver):
-    """Reads the log of a server as a replica does, and the snapshot over a connection beside it."""
+    """Reads the binary log of a server as a replica does, and the snapshot over a separate connection."""
 
     def __init__(self, source: MySqlCdcSource, site: Site) -> None:
         self.source, self.site = source, site
@@ -54,7 +54,7 @@ class BinlogReceiver(Receiver):
         self._lag = Lag()
         self._idle = IdlePlace(site)
 
-    # The life of a connection
+    # Connection
 
     def open(self, position: str | None) -> None:
         try:
@@ -93,13 +93,13 @@ class BinlogReceiver(Receiver):
         self._catalog = self._feed_catalog = self._snapshot = None
 
     def _first(self, catalog: Catalog) -> Position:
-        """The position of a flow that begins."""
+        """The start position of a new flow."""
         place = place_of(self.source.position, catalog)
         snapshot = None if self.source.snapshot == "never" else Progress(str(place))
         return Position(place, snapshot=snapshot)
 
     def _plan(self, names: list[str]) -> None:
-        """The tables that the snapshot has to read yet, the one that it was reading first."""
+        """Determine the tables that the snapshot still has to read, a partially read table first."""
         progress = self._position.snapshot
         if self.source.snapshot == "never" or progress is None:
             return
@@ -109,7 +109,7 @@ class BinlogReceiver(Receiver):
         self._pending.sort(key=lambda name: name != progress.table)
 
     def _server_id(self) -> int:
-        """The id under which the server knows this replica: another flow has another one."""
+        """The server id of this replica, which differs from flow to flow."""
         return self.source.server_id or 1_000_000_000 + zlib.crc32(self.site.flow.encode()) % 3_000_000_000
 
     # Events
@@ -152,10 +152,10 @@ class BinlogReceiver(Receiver):
         return len(part.changes) >= MOST_EVENTS or part.bytes >= MOST_BYTES
 
     def _cuts_before(self, form: RowForm) -> bool:
-        """Whether a part has to end before rows, since it is full or the columns are others from now on.
+        """Whether a part has to end before the next rows, because it is full or the columns change.
 
-        A part never ends after the last rows of a transaction and before its end: whoever reads it would
-        wait for the end until the next transaction.
+        A part never ends between the last rows of a transaction and its end: a reader would have to wait for
+        that end until the next transaction.
         """
         if not len(self._log.part.changes):
             return False
@@ -170,7 +170,7 @@ class BinlogReceiver(Receiver):
         return Received(batch, text, tx=tuple(part.marks))
 
     def _now(self) -> Position:
-        """The position after all that was returned."""
+        """The position after everything that was returned."""
         snapshot = self._position.snapshot
         if snapshot is not None and self._log.created:
             snapshot = replace(snapshot, done=snapshot.done | self._log.created)
@@ -181,7 +181,7 @@ class BinlogReceiver(Receiver):
     # The snapshot
 
     def _snapshot_rows(self) -> Received | None:
-        """The next rows of the snapshot, once the changes before them were returned."""
+        """The next rows of the snapshot, once the changes before them have been returned."""
         while self._pending and self._log.between:
             progress = self._position.snapshot
             assert progress is not None
@@ -248,7 +248,7 @@ class BinlogReceiver(Receiver):
         return RowForm(names, tuple(column.kind for column in table.columns), table.key, self._encoder.typed)
 
     def _check_columns(self, table: str, names: tuple[str, ...]) -> None:
-        """Notice columns that the pipeline does not have, and those that the table does not have any more."""
+        """Warn about columns that the pipeline doesn't have; raise `Invalid` if columns were removed."""
         if not self._encoder.typed:
             return
         assert self._catalog is not None
@@ -263,7 +263,7 @@ class BinlogReceiver(Receiver):
                 raise Invalid(_removed(table, removed))
 
     def _about(self, table: str, position: str, tx: str | None) -> Mapping[str, Any]:
-        """Debezium's `source` for a change."""
+        """The fields of Debezium's `source` for a change."""
         database, _, name = table.partition(".")
         file, _, pos = position.rpartition(":")
         gtid = tx if tx is not None and self._log.place.gtid is not None else None

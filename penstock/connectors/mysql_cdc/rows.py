@@ -16,14 +16,14 @@ ReadRow = Callable[[bytes, int], tuple[Row, int]]
 
 
 class PartialRow(Exception):
-    """A row of which the log has only some columns."""
+    """The log contains only some columns of a row."""
 
 
 def row_reader(table: Table) -> ReadRow:
-    """Reads a whole row of a table.
+    """A function that reads a whole row of a table.
 
-    Most rows have no NULL, and are read by straight code that is written for the table: a loop over its
-    columns takes half as long again.
+    Most rows have no NULL and are read by code generated for the table: a loop over its columns takes 50%
+    longer.
     """
     readers = tuple(column.read for column in table.columns)
     careful, size = _careful(readers), (len(readers) + 7) // 8
@@ -53,13 +53,13 @@ def row_reader(table: Table) -> ReadRow:
 
 
 def _numbers(readers: Sequence[Reader]) -> str:
-    """The letters of the numbers that the next columns are."""
+    """The `struct` format characters of the next columns, as long as they are numbers."""
     inline: Iterator[Any] = (getattr(reader, "inline", None) for reader in readers)
     return "".join(each.form for each in takewhile(lambda each: each is not None and each.form, inline))
 
 
 def _careful(readers: Sequence[Reader]) -> ReadRow:
-    """Reads a row that may have NULL, column by column."""
+    """A function that reads a row that may have NULL, column by column."""
     size = (len(readers) + 7) // 8
     masks = tuple((reader, 1 << i) for i, reader in enumerate(readers))
 
@@ -79,9 +79,9 @@ def _careful(readers: Sequence[Reader]) -> ReadRow:
 
 
 def rows_of(data: bytes, at: int, count: int, read: ReadRow, *, update: bool) -> list[Row]:
-    """The rows of an event, from the place after its header on; those of an update before and after in turn.
+    """The rows of an event, from the offset after its header; for an update, pairs of old and new rows.
 
-    Raises `PartialRow` if the log does not have all columns of them.
+    Raises `PartialRow` if the log doesn't contain all columns of the rows.
     """
     width, at = packed(data, at)
     bitmap = (width + 7) // 8
@@ -98,7 +98,7 @@ def rows_of(data: bytes, at: int, count: int, read: ReadRow, *, update: bool) ->
 
 
 def partial_row(table: str, where: str) -> Invalid:
-    """The error of an event that does not have whole rows."""
+    """The error for an event without complete rows."""
     return Invalid(
         Problem(
             code="partial_row_image",

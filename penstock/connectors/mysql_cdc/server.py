@@ -1,4 +1,4 @@
-"""Connections to a server, and what goes wrong with them."""
+"""Connections to a MySQL or MariaDB server, and their errors."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ CONNECT_S = 5
 """Seconds that a server may take to accept a connection."""
 
 READ_S = 60
-"""Seconds that a server may take to answer."""
+"""Seconds that a server may take to respond."""
 
 PORT = 3306
 
 LOGIN = (1044, 1045, 1698)
 DENIED = (1142, 1143, 1227, 1290)
 GONE = 1236
-"""The server cannot send the log from the position that was asked for."""
+"""The error number of a server that can't send its log from the requested position."""
 
 
 class MySqlTls(Spec):
-    """Encrypted connections. Files are read where the flow runs."""
+    """TLS settings of a connection. Files are read on the machine where the flow runs."""
 
     ca_file: FilePath | None = Field(
         default=None,
@@ -42,14 +42,14 @@ class MySqlTls(Spec):
     )
 
     def context(self) -> ssl.SSLContext:
-        """The settings of a connection."""
+        """The TLS context of a connection."""
         made = ssl.create_default_context(cafile=self.ca_file)
         made.check_hostname = self.verify_hostname
         return made
 
 
 class MySqlServer(Component):
-    """A server of MySQL or MariaDB."""
+    """A MySQL or MariaDB server."""
 
     url: DatabaseUrl | None = Field(
         default=None,
@@ -96,7 +96,7 @@ class MySqlServer(Component):
 
     @property
     def database(self) -> str | None:
-        """The database that the URL names."""
+        """The database in the URL, if there is one."""
         return unquote(urlsplit(self.url or "").path.strip("/")) or None
 
     @property
@@ -105,7 +105,7 @@ class MySqlServer(Component):
         return "url" if self.url is not None else "host"
 
     def connect(self) -> pymysql.Connection[Any]:
-        """A connection. Values come as text, or as bytes. Raises `Invalid` or `Unavailable`."""
+        """A new connection that returns values as text or bytes. Raises `Invalid` or `Unavailable`."""
         module = client()
         from pymysql.converters import conversions
 
@@ -136,7 +136,7 @@ class MySqlServer(Component):
 
 
 def client() -> Any:
-    """The module `pymysql`. Raises `Invalid` if it, or the library for the log, is not installed."""
+    """The module `pymysql`. Raises `Invalid` if it or the library for the log is not installed."""
     try:
         import pymysql
         import pymysqlreplication  # noqa: F401
@@ -153,7 +153,7 @@ def client() -> Any:
 
 
 def explained(error: BaseException, server: MySqlServer) -> PenstockError:
-    """The error of a client in the words of the document. `Invalid` if a retry cannot help."""
+    """The error for a client exception, with paths in the document. `Invalid` if a retry can't help."""
     code, text = _parts(error)
     host, port = server.address
     if code in LOGIN:
@@ -187,7 +187,7 @@ def explained(error: BaseException, server: MySqlServer) -> PenstockError:
 
 
 def refused(code: int, text: str, server: MySqlServer) -> PenstockError:
-    """The error that a server has sent in place of its log."""
+    """The error for a failure that a server has reported instead of sending its log."""
     if code != GONE:
         return explained(RuntimeError(code, text), server)
     if "same server" in text:
@@ -215,7 +215,7 @@ def _gone(text: str) -> Problem:
 
 
 def _parts(error: BaseException) -> tuple[int, str]:
-    """The number of an error, and its text without the names of classes."""
+    """The number of an error, and its text without class names."""
     args: tuple[Any, ...] = error.args
     code = args[0] if args and isinstance(args[0], int) else 0
     text = str(args[1]) if len(args) > 1 else str(error)

@@ -1,12 +1,12 @@
-"""Snapshots of tables, in chunks by primary key, each at a known place of the log.
+"""Snapshots of tables, in chunks by primary key, each at a known place in the log.
 
-A chunk is read in a transaction of its own that sees the table as it was at a place of the log. The receiver
-emits the changes up to that place, then the rows of the chunk, then the changes after it. Rows and changes of
-a key are thus in the order of the database: whoever applies them by key has, after the last chunk, exactly
-the rows of the table. The key of the last row is stored with the rows, so a snapshot goes on after a crash.
+A chunk is read in its own transaction, which sees the table as of a place in the log. The receiver emits the
+changes up to that place, then the rows of the chunk, then the changes after it. Rows and changes of a key are
+thus in the order of the database: a consumer that applies them by key has, after the last chunk, exactly the
+rows of the table. The key of the last row is stored with the rows, so a snapshot resumes after a crash.
 
-MariaDB tells the place of a transaction `WITH CONSISTENT SNAPSHOT`. MySQL does not: there the table is locked
-for reading while the transaction begins, so that no other one that changes it is under way.
+MariaDB reports the place of a transaction `WITH CONSISTENT SNAPSHOT`. MySQL doesn't, so there the table is
+locked for reading while the transaction starts, so that no other transaction is changing the table.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from penstock.connectors.mysql_cdc.server import MySqlServer
 
 LOCK_S = 10
-"""Seconds that a lock on a table is waited for; those who write wait with it."""
+"""Seconds to wait for a lock on a table; writers are blocked meanwhile."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of a table in the order of the key, as they were at a place of the log."""
+    """Rows of a table in the order of the key, as of a place in the log."""
 
     table: SqlTable
     rows: list[tuple[Any, ...]]
@@ -39,7 +39,7 @@ class Chunk:
     after: tuple[str, ...]
     """The key of the last row."""
     last: bool
-    """Whether there are no more rows."""
+    """Whether the table has no more rows."""
 
     def then(self, progress: Progress) -> Progress:
         """The progress after this chunk."""
@@ -50,7 +50,7 @@ class Chunk:
 
 
 class Snapshot:
-    """Reads chunks over a connection of its own. `locks`: as on MySQL, also on MariaDB."""
+    """Reads chunks over its own connection. `locks`: lock tables as on MySQL, also on MariaDB."""
 
     def __init__(self, server: MySqlServer, rows: int, *, locks: bool = False) -> None:
         self._server, self._limit = server, rows
@@ -64,7 +64,7 @@ class Snapshot:
             self._catalog.connection.close()
 
     def read(self, name: str, after: Sequence[str]) -> Chunk:
-        """The rows of a table after a key. Raises `Invalid` if the table cannot be read in chunks."""
+        """The rows of a table after a key. Raises `Invalid` if the table can't be read in chunks."""
         table = self._catalog.table(name)
         if table is None:
             raise Invalid(_unreadable(name, "no longer exists", "exclude the table"))
@@ -84,7 +84,7 @@ class Snapshot:
 
     @contextmanager
     def _transaction(self, table: str) -> Iterator[tuple[str, int]]:
-        """A transaction that sees the tables as they were at a place of the log, and that place."""
+        """A transaction that sees the tables as of a place in the log; yields that place."""
         rows = self._catalog.rows
         try:
             if self._locks:
@@ -95,7 +95,7 @@ class Snapshot:
                     rows("START TRANSACTION WITH CONSISTENT SNAPSHOT")
                     place = lock.status()
                 finally:
-                    lock.connection.close()  # and unlock
+                    lock.connection.close()  # which releases the lock
             else:
                 rows("START TRANSACTION WITH CONSISTENT SNAPSHOT")
                 status = {str(n).lower(): v for n, v in rows("SHOW STATUS LIKE 'binlog_snapshot_%'")}
@@ -116,7 +116,7 @@ class Snapshot:
         )
 
     def _behind(self, key: Sequence[SqlColumn], after: Sequence[str]) -> str:
-        """The condition of rows behind a key."""
+        """The condition for rows after a key."""
         column, value = key[0], self._literal(key[0], after[0])
         # An ENUM is compared with a number by its number, which is also its order.
         name = quoted(column.name) + ("+0" if column.kind is CHOICE else "")
@@ -133,7 +133,7 @@ class Snapshot:
 
 
 def check(table: SqlTable) -> None:
-    """Raises `Invalid` if a table cannot be read in chunks that fit to the log."""
+    """Raises `Invalid` if a table can't be read in chunks that are consistent with the log."""
     if not table.key:
         raise Invalid(_unreadable(table.name, "has no primary key", "add one, or set snapshot: never"))
     if table.engine.lower() != "innodb":

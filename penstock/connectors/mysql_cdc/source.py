@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 class MySqlCdcSource(MySqlServer, ReceivedSource):
-    """Reads the rows of tables in MySQL or MariaDB, and then their changes, from the binary log.
+    """Reads the rows of tables in MySQL or MariaDB, and then their changes from the binary log.
 
     Delivery into the pipeline is exactly-once: changes are appended to the pipeline's own stream together
-    with their position in the server's log, so after a crash none is missing and none comes twice.
-    Transactions stay whole and in the order of commits. The snapshot is read in chunks, and each chunk takes
-    its place among the changes: whoever applies the events by key, in their order, has the rows of the table.
+    with their position in the binary log, so that after a crash no change is lost or duplicated. Transactions
+    stay intact and in commit order. The snapshot is read in chunks that are ordered correctly among the
+    changes: a consumer that applies the events by key, in order, ends up with the rows of the table.
 
-    Each event has the columns `op` (c created, u updated, d deleted, r read by the snapshot, t all rows are
-    gone), `table`, `before`, `after`, `position` (file and position), `tx` (the GTID), `time` and `id`, and
-    the primary key as JSON in its key. With one table, `before` and `after` are structs with the columns of
-    the table, which are read from the database when the pipeline is saved; a row with a value that does not
-    fit goes to the dead letters. With several tables, or a pattern, they are JSON objects.
+    Each event has the columns `op` (c created, u updated, d deleted, r read by the snapshot, t all rows
+    removed), `table`, `before`, `after`, `position` (file and position), `tx` (the GTID), `time` and `id`,
+    and the primary key as JSON in its key. With one table, `before` and `after` are structs with the columns
+    of the table, which are read from the database when the pipeline is saved; a row with a value that doesn't
+    match its column goes to the dead letters. With several tables or a pattern, they are JSON objects.
 
-    Needs `binlog_format = ROW`, `binlog_row_image = FULL`, `binlog_row_metadata = FULL` and a user with
+    Requires `binlog_format = ROW`, `binlog_row_image = FULL`, `binlog_row_metadata = FULL` and a user with
     SELECT, REPLICATION SLAVE and REPLICATION CLIENT.
     """
 

@@ -1,4 +1,4 @@
-"""Where a flow begins in the log."""
+"""The start position of a flow in the binary log."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def _checked(text: str) -> str:
 
 
 StartText = Annotated[str, AfterValidator(_checked), Field(json_schema_extra={"pattern": _PATTERN})]
-"""A position as a document writes it."""
+"""A start position as written in a document."""
 
 
 def place_of(text: str, catalog: Catalog) -> Place:
-    """The place that a position names."""
+    """The place in the log of a start position."""
     if text == "latest":
         place = catalog.place()
         if place is None:

@@ -1,4 +1,4 @@
-"""Statements in the log: the ends of transactions, and what becomes of tables."""
+"""Statements in the binary log: transaction boundaries, and changes to tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 What = Literal[
     "begin", "commit", "rollback", "undone", "emptied", "created", "altered", "written", "other"
 ]  # fmt: skip
-"""`undone`: a transaction up to a savepoint. `emptied`: all rows of tables are gone."""
+"""`undone`: a transaction was rolled back to a savepoint. `emptied`: all rows of tables were removed."""
 
 _COMMENT = re.compile(r"^(?:\s+|/\*(?!!).*?\*/|--[ \t][^\n]*\n|#[^\n]*\n)+", re.DOTALL)
 _NAME = r"(?:`(?:[^`]|``)+`|[^\s`.,;()]+)"
@@ -35,13 +35,13 @@ _PART = re.compile(_NAME)
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement, as far as it matters here."""
+    """The effect of a statement in the binary log."""
 
     what: What
     tables: tuple[str, ...] = ()
-    """The tables that it names, with their databases."""
+    """The tables in the statement, with their databases."""
     database: str | None = None
-    """The database that it drops."""
+    """The database that the statement drops."""
 
 
 def query_of(body: bytes) -> tuple[str, str]:
@@ -52,7 +52,7 @@ def query_of(body: bytes) -> tuple[str, str]:
 
 
 def statement_of(text: str, schema: str) -> Statement:
-    """What a statement does."""
+    """The effect of a statement in a session with the default database `schema`."""
     text = _COMMENT.sub("", text).strip()
     head = text[:12].upper()
     if head.startswith(("BEGIN", "START TRANSA")):
@@ -70,7 +70,7 @@ def statement_of(text: str, schema: str) -> Statement:
 
 
 def mentions(text: str, table: str) -> bool:
-    """Whether a statement may be about a table."""
+    """Whether a statement may refer to a table."""
     name = re.escape(table.partition(".")[2])
     return re.search(rf"(?<![\w$]){name}(?![\w$])", text, re.IGNORECASE) is not None
 

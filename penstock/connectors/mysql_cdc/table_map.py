@@ -1,7 +1,7 @@
-"""TABLE_MAP events: the columns of a table as the rows that follow have them.
+"""TABLE_MAP events: the columns of a table in the row events that follow.
 
-With `binlog_row_metadata = FULL` such an event says all that there is to know about a table at that place of
-the log. The columns that the table has by now do not matter.
+With `binlog_row_metadata = FULL`, such an event completely describes a table at that place in the log. The
+columns that the table has now do not matter.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ JSON, NEWDECIMAL, ENUM, SET, BLOB, VAR_STRING, STRING, GEOMETRY = 245, 246, 247,
 
 ONE_BYTE = frozenset({FLOAT, DOUBLE, BLOB, GEOMETRY, JSON, TIMESTAMP, DATETIME, TIME, BLOB_COMPRESSED})
 TWO_BYTES = frozenset({VARCHAR, BIT, NEWDECIMAL, STRING, VAR_STRING, VARCHAR_COMPRESSED})
-"""Types with so many bytes of metadata."""
+"""Types with one or two bytes of metadata."""
 
 NUMERIC = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR})
 CHARACTER = frozenset({STRING, VAR_STRING, VARCHAR, BLOB})
 CHOICES = frozenset({ENUM, SET})
 COMPRESSED = frozenset({BLOB_COMPRESSED, VARCHAR_COMPRESSED})
 CHARACTER_IN_MARIADB = CHARACTER | COMPRESSED | {GEOMETRY}
-"""Types of which the metadata tells the sign, or the collation."""
+"""Types whose metadata includes the sign or the collation."""
 
 WHOLE = {
     TINY: ("b", "B", "tinyint"), SHORT: ("h", "H", "smallint"), LONG: ("i", "I", "int"),
@@ -52,18 +52,18 @@ WHOLE = {
 
 SIGNEDNESS, DEFAULT_CHARSET, COLUMN_CHARSET, NAMES, SET_VALUES, ENUM_VALUES = range(1, 7)
 KEY, PREFIX_KEY, CHOICE_DEFAULT_CHARSET, CHOICE_CHARSET = 8, 9, 10, 11
-"""Fields of the metadata at the end of the event."""
+"""Field types of the metadata at the end of the event."""
 
 Charsets = Mapping[int, str]
-"""The character sets of a server by the number of a collation."""
+"""The character sets of a server by collation number."""
 
 Hints = Mapping[str, str]
-"""Types of MariaDB that its log shows as bytes, by the name of the column: uuid, inet4 and inet6."""
+"""MariaDB types that appear as bytes in the log (uuid, inet4 and inet6), by column name."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column, and how its values are read."""
+    """A column, and the reader of its values."""
 
     name: str
     kind: Kind
@@ -72,10 +72,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table at a place of the log."""
+    """A table as defined at a place in the log."""
 
     name: str
-    """With its database: `shop.orders`."""
+    """The name with its database: `shop.orders`."""
     columns: tuple[Column, ...]
     key: tuple[int, ...]
     """The columns of the primary key, by their number."""
@@ -89,9 +89,9 @@ def name_of(body: bytes) -> str:
 
 
 def table_of(body: bytes, charsets: Charsets, where: str, hints: Hints | None) -> Table:
-    """The table of an event. Raises `Invalid` if the event does not say enough about it.
+    """The table of a TABLE_MAP event. Raises `Invalid` if the event lacks metadata about the table.
 
-    `hints` is None on MySQL, whose log differs a little.
+    `hints` is None on MySQL, whose log differs slightly from MariaDB's.
     """
     name = name_of(body)
     at = 9 + body[8] + 1
@@ -120,7 +120,7 @@ def table_of(body: bytes, charsets: Charsets, where: str, hints: Hints | None) -
 
 
 def packed(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable size, and the place after it."""
+    """A variable-length number, and the offset after it."""
     first = data[at]
     if first < 251:
         return first, at + 1
@@ -129,7 +129,7 @@ def packed(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _string_type(meta: bytes) -> tuple[int, bytes]:
-    """The type that hides in the metadata of CHAR, ENUM and SET, and its length."""
+    """The actual type, which is encoded in the metadata of CHAR, ENUM and SET, and its length."""
     first, second = meta
     if first & 0x30 != 0x30:  # two bits of a length above 255, inverted
         return first | 0x30, (second | ((first & 0x30 ^ 0x30) << 4)).to_bytes(2, "little")
@@ -174,7 +174,7 @@ class _Described:
                 self.members[column] = [decode(member) for member in members]
 
     def decode(self, column: int) -> Decode | None:
-        """Decodes the text of a column; None: it is bytes."""
+        """The function that decodes the text of a column; None if the column is binary."""
         collation = self.collations.get(column, BINARY)
         if collation == BINARY:
             return None
@@ -188,7 +188,7 @@ class _Described:
 def _column(
     code: int, meta: bytes, described: _Described, i: int, hint: str | None
 ) -> tuple[Kind, Reader] | None:
-    """The kind and the reader of a column; None: its type is not known."""
+    """The kind and the reader of a column; None if its type is unknown."""
     unsigned, size = i in described.unsigned, int.from_bytes(meta, "little")
     if code in WHOLE:
         signed_form, unsigned_form, name = WHOLE[code]
@@ -286,7 +286,7 @@ def _lists(data: bytes) -> Iterator[list[bytes]]:
 
 
 def _collations(columns: Sequence[int], data: bytes, default: bool) -> dict[int, int]:
-    """The collation of each column: all of them, or a default and the exceptions."""
+    """The collation of each column, from a full list or from a default and its exceptions."""
     given = list(_numbers(data))
     if not default:
         return dict(zip(columns, given, strict=False))
@@ -314,7 +314,7 @@ def _unknown_type(table: str, column: str, code: int) -> Problem:
 
 
 def unknown_charset(column: str, charset: str) -> Problem:
-    """The problem of a column whose text cannot be decoded."""
+    """The problem for a column whose text can't be decoded."""
     return Problem(
         code="unsupported_charset",
         message=f"column '{column}' has the unsupported character set {charset}",

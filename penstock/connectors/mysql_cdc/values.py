@@ -1,7 +1,7 @@
-"""Values of columns as rows of the binary log have them.
+"""Readers for the column values in rows of the binary log.
 
-A reader takes the bytes of an event and the place of a value, and gives the value and the place of the next.
-There is a reader for each column, made once for a table: a row is read by one call for each of its columns.
+A reader gets the bytes of an event and the offset of a value, and returns the value and the offset of the
+next value. Each column has a reader, created once per table: a row is read with one call per column.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Decode = Callable[[bytes], Any]
 
 @dataclass(frozen=True)
 class Inline:
-    """A column whose values straight code can read without a call."""
+    """A column whose values generated code can read without calling its reader."""
 
     form: str = ""
-    """A number, by its letter in the module `struct`."""
+    """The format character of a number in the module `struct`."""
     codec: str = ""
-    """Text of up to 255 bytes, by its codec."""
+    """The codec of a text of up to 255 bytes."""
 
 
 BINARY = 63
-"""The collation of bytes."""
+"""The collation number of binary data."""
 
 LATIN1 = "".join(bytes([i]).decode("cp1252", "ignore") or chr(i) for i in range(256))
-"""MySQL's latin1: Windows 1252, with the control characters that it leaves out."""
+"""MySQL's latin1: Windows 1252, plus control characters for the bytes that it leaves undefined."""
 
 CODECS = {
     "utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "ascii": "ascii", "latin2": "iso8859_2",
@@ -47,15 +47,15 @@ CODECS = {
     "eucjpms": "euc_jp", "euckr": "euc_kr", "gb2312": "gb2312", "gbk": "gbk", "gb18030": "gb18030",
     "big5": "big5",
 }  # fmt: skip
-"""Character sets of MySQL and the codecs of Python that read them."""
+"""MySQL character sets, and the Python codecs that decode them."""
 
 
 REPLACED = [0]
-"""The number of texts with bytes that are none in their character set. They are read as U+FFFD."""
+"""The number of texts with bytes that are invalid in their character set, which are read as U+FFFD."""
 
 
 def text_codec(charset: str) -> Decode | None:
-    """Decodes text of a character set; None if there is no codec for it."""
+    """A function that decodes text of a character set; None if there is no codec for it."""
     if charset == "latin1":
         return lambda raw: codecs.charmap_decode(raw, "strict", LATIN1)[0]
     name = CODECS.get(charset)
@@ -85,7 +85,7 @@ def number(form: str) -> Reader:
 
 
 def medium(signed: bool) -> Reader:
-    """A whole number of three bytes."""
+    """A three-byte integer."""
 
     def read(data: bytes, at: int) -> tuple[int, int]:
         return int.from_bytes(data[at : at + 3], "little", signed=signed), at + 3
@@ -94,7 +94,7 @@ def medium(signed: bool) -> Reader:
 
 
 def counted(prefix: int, decode: Decode | None) -> Reader:
-    """Bytes after their number, decoded."""
+    """Length-prefixed bytes, decoded."""
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
         start = at + prefix
@@ -114,7 +114,7 @@ def counted(prefix: int, decode: Decode | None) -> Reader:
 
 
 def padded(size: int) -> Decode:
-    """Bytes of BINARY(n), whose zeros at the end are not in the log."""
+    """Bytes of BINARY(n), padded with the trailing zeros that are not in the log."""
     return lambda raw: raw.ljust(size, b"\0")
 
 
@@ -122,7 +122,7 @@ def inflated(decode: Decode | None) -> Decode:
     """The value of a COMPRESSED column of MariaDB."""
 
     def read(raw: bytes) -> Any:
-        if raw and raw[0] & 0x80:  # the method zlib, raw deflate if the lowest bits say no header
+        if raw and raw[0] & 0x80:  # method zlib; raw deflate if the flag 8 says that there is no header
             raw = zlib.decompress(raw[1 + (raw[0] & 7) :], -zlib.MAX_WBITS if raw[0] & 8 else zlib.MAX_WBITS)
         else:
             raw = raw[1:]
@@ -132,14 +132,14 @@ def inflated(decode: Decode | None) -> Decode:
 
 
 GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""Bytes of a group of up to nine decimal digits."""
+"""Size in bytes of a group of decimal digits, by its number of digits (0 to 9)."""
 
 
 def decimal(precision: int, scale: int, as_text: bool) -> Reader:
-    """A DECIMAL as the whole number of its digits, or as text if it has too many for Spark.
+    """A DECIMAL as its unscaled integer, or as text if it has too many digits for Spark.
 
-    Digits are stored in groups of nine, four bytes each, counted from the point; the groups at both ends may
-    be shorter. A negative number has all its bits inverted, and the first bit of all is flipped.
+    Digits are stored in groups of nine, four bytes each, counted from the decimal point; the groups at both
+    ends may be shorter. A negative number has all its bits inverted; the first bit is always flipped.
     """
     first, last = (precision - scale) % 9, scale % 9
     groups = (
@@ -172,7 +172,7 @@ def decimal(precision: int, scale: int, as_text: bool) -> Reader:
             return -((bits >> shift) * base + (bits & part)), end
         return (bits >> shift) * base + (bits & part), end
 
-    if len(steps) == 2:  # as most have
+    if len(steps) == 2:  # the most common case
         (shift, _, _), (_, part, base) = steps
         return read_two
     return read
@@ -185,7 +185,7 @@ def _decimal_text(value: int, scale: int) -> str:
 
 
 def _fraction(digits: int) -> tuple[int, int]:
-    """The bytes of a fraction of a second, and the microseconds of its unit."""
+    """The size of a fraction of a second in bytes, and its unit in microseconds."""
     return (digits + 1) // 2, (1, 10_000, 100, 1)[(digits + 1) // 2]
 
 
@@ -203,7 +203,7 @@ def timestamp(digits: int) -> Reader:
 
 
 def datetime(digits: int) -> Reader:
-    """A DATETIME in microseconds; None for a date that is none."""
+    """A DATETIME in microseconds; None for an invalid date."""
     size, unit = _fraction(digits)
     days: dict[int, int | None] = {}
 
@@ -244,7 +244,7 @@ def time(digits: int) -> Reader:
 
 
 def date(data: bytes, at: int) -> tuple[int | None, int]:
-    """A DATE as the number of its day; None for a date that is none."""
+    """A DATE as days since 1970; None for an invalid date."""
     packed = int.from_bytes(data[at : at + 3], "little")
     return day_of(packed >> 9, packed >> 5 & 15, packed & 31), at + 3
 
@@ -289,7 +289,7 @@ def bits(count: int) -> Reader:
 
 
 def enum(size: int, names: Sequence[str]) -> Reader:
-    """An ENUM as its text; the empty text is what MySQL stores for an invalid value."""
+    """An ENUM as its text; MySQL stores an invalid value as the empty text."""
     known = ("", *names)
 
     def read(data: bytes, at: int) -> tuple[str, int]:
@@ -299,7 +299,7 @@ def enum(size: int, names: Sequence[str]) -> Reader:
 
 
 def choices(size: int, names: Sequence[str]) -> Reader:
-    """A SET as its members with commas between."""
+    """A SET as its members, separated by commas."""
 
     def read(data: bytes, at: int) -> tuple[str, int]:
         members = int.from_bytes(data[at : at + size], "little")
@@ -309,7 +309,7 @@ def choices(size: int, names: Sequence[str]) -> Reader:
 
 
 def json_text(raw: bytes) -> str | None:
-    """The binary JSON of MySQL as the text that a SELECT gives."""
+    """MySQL's binary JSON as the text that a SELECT returns."""
     from pymysqlreplication.json_binary import parse_json
 
     return _json(parse_json(raw[0], raw[1:])) if raw else None

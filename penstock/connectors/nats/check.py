@@ -1,4 +1,4 @@
-"""The connection test of NATS: does a server answer, may this user log in, does the stream exist."""
+"""The connection test of NATS: checks the servers, the login and the stream."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from penstock.connectors.probe import Probe, unreachable
 from penstock.errors import PenstockError, Problem, Retryable
 
 SAMPLE, SHOWN = 5, 500
-"""Messages of a sample, and the characters of a value that are shown."""
+"""Maximum messages of a sample, and maximum characters shown of a value."""
 
 LIMIT_S = 8.0
 
 
 def probe_nats(end: NatsEnd, *, subject: str | None = None, stream: str | None = None) -> Probe:
-    """The result of the test. A stream must have `subject`, and one called `stream` must exist."""
+    """The result of the connection test. Some stream must capture `subject`, and `stream` must exist."""
     if problems := unreachable(end.servers, "servers"):
         return Probe(problems=problems)
     try:

@@ -1,4 +1,4 @@
-"""Connections to NATS, and the part of JetStream's API that both the source and the sink use."""
+"""Connections to NATS, and the parts of the JetStream API that both the source and the sink use."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ T = TypeVar("T")
 
 CONNECT_S = 4
 ANSWER_S = 10.0
-"""Seconds that JetStream may take to answer or to acknowledge. A batch has a deadline of its own."""
+"""Seconds that JetStream may take to respond or to acknowledge. A batch has its own deadline."""
 
 API = "$JS.API"
 
 OWN_HEADERS = "nats-"
-"""Headers that begin like this direct JetStream itself."""
+"""Prefix of the headers that control JetStream itself."""
 
 
 class NatsEnd(Component):
@@ -49,7 +49,7 @@ class NatsEnd(Component):
 
 
 class NatsConnection:
-    """A connection whose calls block. Its event loop runs in a thread that also answers pings."""
+    """A NATS connection with blocking calls. Its event loop runs in a thread that also answers pings."""
 
     def __init__(self, end: NatsEnd) -> None:
         nats = library("nats", "nats")
@@ -73,11 +73,11 @@ class NatsConnection:
 
     @property
     def max_payload(self) -> int:
-        """The most bytes of a message with its headers that the server takes."""
+        """The maximum size of a message with its headers that the server accepts, in bytes."""
         return int(self.client.max_payload)
 
     def call(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
-        """The result of a coroutine in the connection's thread; raises `TimeoutError` after some seconds."""
+        """The result of a coroutine in the connection's thread; raises `TimeoutError` after `seconds`."""
         self._call = future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(seconds)
@@ -86,7 +86,7 @@ class NatsConnection:
             self._call = None
 
     async def ask(self, subject: str, **body: Any) -> dict[str, Any]:
-        """An answer of JetStream's API; raises `Refusal` for an error, `Unavailable` without JetStream."""
+        """A response of the JetStream API; raises `Refusal` for an error, `Unavailable` without JetStream."""
         from nats.errors import Error, NoRespondersError
 
         try:
@@ -117,7 +117,7 @@ class NatsConnection:
                 return sorted(found, key=lambda each: str(each["config"]["name"]))
 
     async def wait_for(self, event: asyncio.Event, seconds: float) -> bool:
-        """Wait for an event, which is cleared first; false after some seconds, `Retryable` if all is lost."""
+        """Clear an event and wait for it; false after `seconds`, `Retryable` if the connection is lost."""
         event.clear()
         tasks = [asyncio.ensure_future(each.wait()) for each in (event, self.lost)]
         try:
@@ -130,7 +130,7 @@ class NatsConnection:
         return bool(done)
 
     def cancel(self) -> None:
-        """Make a call that waits raise. Called by another thread."""
+        """Make a call that is waiting raise. Called by another thread."""
         if (call := self._call) is not None:
             call.cancel()
 
@@ -155,7 +155,7 @@ class NatsConnection:
             password=password,
             tls=tls,
             connect_timeout=CONNECT_S,
-            # Its user connects again, and then knows what was lost with the connection.
+            # The caller reconnects, and then knows which messages were lost with the connection.
             allow_reconnect=False,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
@@ -171,7 +171,7 @@ class NatsConnection:
 
 
 class Refusal(Fatal):
-    """An error that JetStream has answered with."""
+    """An error response of JetStream."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         self.number = int(error.get("err_code") or 0)
@@ -181,11 +181,11 @@ class Refusal(Fatal):
 
 NO_STREAM, NO_CONSUMER, TOO_LARGE = 10059, 10014, 10054
 FULL = frozenset({10023, 10047, 10077, 10122, 10120})
-"""Numbers of errors for streams and accounts that have no room now."""
+"""Error numbers of streams and accounts that are currently full."""
 
 
 def unknown_stream(message: str, path: str, names: list[str]) -> Problem:
-    """A stream that does not exist, with the names of those that do."""
+    """The problem for a stream that doesn't exist, with the names of existing streams."""
     hint = f"create the stream, or choose one of: {', '.join(names)}" if names else "create the stream"
     return Problem(code="unknown_stream", message=message, path=path, hint=hint)
 
@@ -206,7 +206,7 @@ def _client_class() -> Any:
     from nats.errors import SecureConnWantedError
 
     class Careful(Client):
-        """Refuses a server that does not offer TLS before the password is sent: the library would go on."""
+        """Rejects a server without TLS before the password is sent: the library would continue."""
 
         def __init__(self, *, encrypted: bool) -> None:
             super().__init__()
@@ -220,8 +220,8 @@ def _client_class() -> Any:
         async def _process_connect_init(self) -> None:
             """Send CONNECT and PING at once.
 
-            A server that rejects the log-in closes the connection. A PING that comes later would be answered
-            with a reset, and the reason be lost with it.
+            A server that rejects the login closes the connection. A PING that arrives later would cause a
+            reset, and the reason would be lost.
             """
             transport: Any = self._transport
             write, held = transport.write, []

@@ -1,4 +1,4 @@
-"""The client of the `nats` source: a pull consumer of JetStream."""
+"""The receiver of the `nats` source: a pull consumer of JetStream."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ if TYPE_CHECKING:
     from penstock.connectors.nats.source import NatsSource
 
 EXPIRES_S = 30
-"""Seconds for which a request for messages stands; the server says when it has ended."""
+"""Seconds after which a request for messages expires; the server reports its end."""
 
 SILENCE_S = 2 * EXPIRES_S
-"""Seconds without any answer to such a request, after which the connection counts as lost."""
+"""Seconds without a response to such a request after which the connection counts as lost."""
 
 ACK_WAIT_S = 300
-"""Seconds after which the server sends a message again that was not acknowledged."""
+"""Seconds after which the server redelivers a message that was not acknowledged."""
 
 IDLE_S = 7 * 24 * 3600
-"""Seconds after which the server may remove an unused consumer: a restart makes it again."""
+"""Seconds after which the server may remove an unused consumer: a restart creates a new one."""
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Bytes that are fetched ahead."""
+"""Maximum bytes to fetch ahead."""
 
 BAD_FILTER = 10093
-"""The number of the error for a subject that the stream does not have."""
+"""The error number for a subject that the stream does not have."""
 
 
 class NatsReceiver(Receiver):
-    """Reads a stream by its sequence numbers.
+    """Reads a JetStream stream by its sequence numbers.
 
-    Each `open` makes a new consumer, right behind the position. An older one would send messages that it has
-    sent before and that were not acknowledged after newer ones, and these would seem to be known.
+    Each `open` creates a new consumer right after the position. An older consumer would redeliver
+    unacknowledged messages after newer ones, and they would be mistaken for messages already received.
     """
 
     def __init__(self, source: NatsSource, flow: str) -> None:
@@ -66,16 +66,16 @@ class NatsReceiver(Receiver):
         self._queue: deque[Msg] = deque()
         self._changed = asyncio.Event()
         self._repeats: list[str] = []
-        """Where to acknowledge messages that were received before."""
+        """The reply subjects for acknowledging messages that were already received."""
         self._last = 0
-        """The sequence number of the last message that was received."""
+        """The stream sequence number of the last received message."""
         self._delivered = 0
-        """The number of deliveries of the consumer."""
+        """The consumer sequence number of the last delivered message."""
         self._wanted = 0
-        """Messages that the current request may still get."""
+        """Number of messages that the current request may still return."""
         self._heard_at = 0.0
         self._single = False
-        """Whether each message must be acknowledged by itself."""
+        """Whether each message must be acknowledged individually."""
 
     def open(self, position: str | None) -> None:
         self._nats = NatsConnection(self.source)
@@ -147,30 +147,30 @@ class NatsReceiver(Receiver):
             self._require_continuity(int(position), info["state"])
         self._single = info["config"]["retention"] == "workqueue"
         old = await self._consumers()
-        if self._single:  # two consumers cannot share such a stream, which keeps what is not acknowledged
+        if self._single:  # two consumers can't share such a stream, which retains unacknowledged messages
             await self._remove(old)
         self._consumer = f"{self._prefix}-{uuid.uuid4().hex[:8]}"
         await self._create(self._start(position), removable=info["config"]["retention"] != "interest")
-        if not self._single:  # only now: for some streams, messages without a consumer are of no interest
+        if not self._single:  # only now: some streams drop messages that no consumer is interested in
             await self._remove(old)
         self._inbox = nats.client.new_inbox()
         await nats.client.subscribe(self._inbox, cb=self._arrived)
 
     def _require_continuity(self, position: int, state: dict[str, Any]) -> None:
-        """Raise `Invalid` if the stream is another one, or has removed messages that were not read."""
+        """Raise `Invalid` if the stream was recreated, or has removed messages that were not read."""
         if position > int(state["last_seq"]):
             message = f"the stream ends before message {position}, which was already read: it was recreated"
             hint = "start the pipeline over"
             raise Invalid(Problem(code="other_stream", message=message, path="jetstream", hint=hint))
         first = int(state["first_seq"])
-        # With a subject, the messages in between may be those of others.
+        # With a subject, the messages in between may have other subjects.
         if first > position + 1 and self.source.subject is None and self.source.gap == "fail":
             message = f"messages {position + 1} to {first - 1} were removed before they were read"
             hint = "set gap: skip to continue with the oldest available message, or start over"
             raise Invalid(Problem(code="gap", message=message, path="gap", hint=hint))
 
     def _start(self, position: str | None) -> dict[str, Any]:
-        """Where a new consumer begins."""
+        """The start settings of a new consumer."""
         if self._single:
             if self.source.position != "earliest":
                 message = "messages of a stream with the retention policy 'workqueue' can't be skipped"
@@ -187,7 +187,7 @@ class NatsReceiver(Receiver):
         return {"deliver_policy": "all" if start.kind == "earliest" else "new"}
 
     async def _consumers(self) -> list[str]:
-        """The consumers of this flow."""
+        """The names of this flow's consumers."""
         assert self._nats is not None
         found: list[str] = []
         while True:
@@ -228,11 +228,11 @@ class NatsReceiver(Receiver):
         for name in consumers:
             try:
                 await self._nats.ask(f"CONSUMER.DELETE.{self.source.jetstream}.{name}")
-            except Refusal:  # it is gone
+            except Refusal:  # it no longer exists
                 continue
 
     async def _take(self, wait_s: float) -> list[Msg]:
-        """The next messages; none if there are none within a number of seconds."""
+        """The next messages; empty if none arrive within `wait_s` seconds."""
         nats, loop = self._nats, asyncio.get_running_loop()
         assert nats is not None
         if self._wanted <= 0:
@@ -246,7 +246,7 @@ class NatsReceiver(Receiver):
                 raise Retryable(f"NATS did not respond for {SILENCE_S} seconds")
             if not await nats.wait_for(self._changed, until - loop.time()):
                 break
-        await self._acknowledge(self._repeats)  # they were kept, and their acknowledgement was lost
+        await self._acknowledge(self._repeats)  # they were stored, but their acknowledgment was lost
         self._repeats.clear()
         return taken
 
@@ -256,7 +256,7 @@ class NatsReceiver(Receiver):
         self._changed.set()
 
     def _arrivals(self) -> list[Msg]:
-        """The messages that are there and new."""
+        """The new messages that have arrived."""
         taken: list[Msg] = []
         while self._queue and len(taken) < self.source.prefetch:
             message = self._queue.popleft()
@@ -265,7 +265,7 @@ class NatsReceiver(Receiver):
         return taken
 
     def _is_new(self, message: Msg) -> bool:
-        """Whether a message is an event that was not received before, and not a word about the request."""
+        """Whether a message is an event that was not received before, and not a status of the request."""
         if not message.reply:
             status = (message.headers or {}).get("Status", "")
             if status in ("404", "408"):  # the request has ended
@@ -299,7 +299,7 @@ class NatsReceiver(Receiver):
 
 
 def _consumer_name(flow: str) -> str:
-    """A name for the consumers of a flow, as NATS accepts it."""
+    """A valid name for the consumers of a flow."""
     plain = re.sub(r"[^A-Za-z0-9_-]", "-", flow.partition(":")[2])[:40]
     return f"penstock-{plain}-{hashlib.sha256(flow.encode()).hexdigest()[:8]}"
 

@@ -39,33 +39,34 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WINDOW = 2000
-"""Messages that may wait for their acknowledgement at a time."""
+"""Maximum number of unacknowledged messages at a time."""
 
 PAUSE_S = 1.0
-"""Seconds to wait for room in a stream that is full."""
+"""Seconds to wait for space in a full stream."""
 
 VALID = r"^[^\s.*>]+(\.[^\s.*>]+)*\z"
 """Subjects that can be published to: no empty token, no wildcard, no space."""
 
 HEADER = re.compile(r"[!-9;-~]+")
-"""Names of headers that NATS has a place for."""
+"""Names of headers that NATS supports."""
 
 OVERHEAD = 512
-"""Bytes of the headers that this sink adds."""
+"""Maximum bytes of the headers that this sink adds."""
 
 
 class NatsSink(NatsEnd, MessageSink):
     """Publishes each event as a message of NATS JetStream, and waits until a stream has stored it.
 
-    Delivery is at-least-once: a batch that is repeated after a crash or a failed attempt is published again.
-    Each message has a `Nats-Msg-Id` that is the same in every attempt, so the server drops repeats that come
-    within the `duplicate_window` of the stream (two minutes, unless it was set): within it, delivery is
+    Delivery is at-least-once: a batch that is retried after a crash or a failed attempt is published again.
+    Each message has a `Nats-Msg-Id` that is the same in every attempt, so the server drops duplicates within
+    the `duplicate_window` of the stream (two minutes by default): within this window, delivery is
     exactly-once. Messages are published in the order of the events.
 
-    The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-    object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
-    it came with. Headers that begin with `Nats-` are left out. An event that is too large, whose subject is
-    not valid or taken by no stream, or whose headers cannot be sent unchanged goes to the dead letters.
+    The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+    JSON object. `_headers` become headers, and `_key` becomes the header `Penstock-Key`; without them the
+    event keeps the headers and key it arrived with. Headers that begin with `Nats-` are omitted. An event
+    that is too large, whose subject is not valid or not captured by any stream, or whose headers can't be
+    sent unchanged goes to the dead letters.
     """
 
     type: Literal["nats"] = "nats"
@@ -122,7 +123,7 @@ class _Writer(ConnectedWriter["_Publisher"]):
 
 
 class _Publisher(Connection):
-    """Publishes batches over one connection."""
+    """Publishes batches over one NATS connection."""
 
     def __init__(self, sink: NatsSink) -> None:
         self.fixed = fixed_text(sink.subject) is not None
@@ -146,13 +147,13 @@ class _Publisher(Connection):
 
 
 class _Batch:
-    """The messages of a batch, and those that wait for their acknowledgement."""
+    """Publishes the messages of a batch, and tracks unacknowledged messages."""
 
     def __init__(self, nats: NatsConnection, fixed: bool) -> None:
         self.nats, self.fixed = nats, fixed
         self.waiting: set[int] = set()
         self.answers: list[tuple[int, Msg]] = []
-        """Answers that are no acknowledgements."""
+        """Responses that are not acknowledgments."""
         self.changed = asyncio.Event()
 
     async def publish(self, messages: Sequence[Message], delivery: DeliveryId) -> list[Refused]:
@@ -187,15 +188,15 @@ class _Batch:
         self.changed.set()
 
     async def _room(self, most: int) -> None:
-        """Wait until fewer messages than `most` wait for their acknowledgement."""
+        """Wait until fewer than `most` messages are unacknowledged."""
         while len(self.waiting) >= most:
             if not await self.nats.wait_for(self.changed, ANSWER_S):
                 raise Retryable(f"JetStream did not acknowledge a message within {ANSWER_S:.0f} seconds")
 
     async def _judged(self, number: int, msg: Msg, messages: Sequence[Message]) -> Refused:
-        """A message that is refused for good; raises if it may be taken later."""
+        """A message that is permanently rejected; raises if it may be accepted later."""
         subject = messages[number].target
-        if not msg.data:  # no answer: there is no stream, or it has no leader now
+        if not msg.data:  # no response: there is no stream, or it currently has no leader
             streams = [each["config"] for each in await self.nats.streams()]
             if any(covers(each, subject) for stream in streams for each in stream.get("subjects") or ()):
                 raise Retryable(f"the stream of '{subject}' is not responding")
@@ -230,6 +231,6 @@ def _headers(message: Message) -> dict[str, str]:
 
 
 def _size(message: Message, headers: Mapping[str, str]) -> int:
-    """Bytes as the server counts them: `NATS/1.0`, a line for each header, and an empty line."""
+    """The size in bytes as the server counts it: `NATS/1.0`, a line per header, and an empty line."""
     lines = sum(len(name) + len(value.encode()) + 4 for name, value in headers.items())
     return len(message.value or b"") + 10 + lines + 2

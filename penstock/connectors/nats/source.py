@@ -1,4 +1,4 @@
-"""The `nats` source: messages of a JetStream stream."""
+"""The `nats` source: the messages of a JetStream stream."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 class NatsSource(NatsEnd, MessageSource):
     """Reads the messages of a NATS JetStream stream.
 
-    Each message is kept exactly once: the sequence number of the last message is stored with the events, and
-    reading goes on behind it after a crash. A durable pull consumer, which the source makes and names after
-    the pipeline, acknowledges messages once they are kept, so streams with the retention policies `interest`
-    and `workqueue` can remove them.
+    Each message is stored exactly once: the sequence number of the last message is stored with the events,
+    and after a crash the source resumes right after it. A durable pull consumer, which the source creates and
+    names after the pipeline, acknowledges messages once they are stored, so that streams with the retention
+    policies `interest` and `workqueue` can remove them.
 
-    With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
-    message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-    `value`, `key` and `headers`. Headers of a message stay with the event, except for those that begin with
-    `Nats-`; the header `Penstock-Key` is its key.
+    With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: a
+    message that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+    `bytes` yield `value`, `key` and `headers`. Headers of a message stay with the event, except for headers
+    that begin with `Nats-`; the header `Penstock-Key` becomes the key of the event.
     """
 
     type: Literal["nats"] = "nats"

@@ -1,1 +1,1 @@
-"""Changes of PostgreSQL tables, by logical replication."""
+"""The source `postgres_cdc`: changes of PostgreSQL tables, read by logical replication."""

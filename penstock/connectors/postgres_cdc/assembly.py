@@ -1,4 +1,4 @@
-"""Makes events of the changes that were received, the tables of a batch one after another."""
+"""Converts received changes to events, one table of a batch at a time."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ OPS = {INSERT: "c", UPDATE: "u", DELETE: "d", TRUNCATE: "t", MESSAGE: "m"}
 
 @dataclass(frozen=True)
 class Run:
-    """Changes of one transaction that follow each other in a batch, or one message outside of any."""
+    """Consecutive changes of one transaction in a batch, or one message outside of a transaction."""
 
     first: int
-    """The place of the first one in the batch."""
+    """The index of the first change in the batch."""
     begin: Begin
     number: int
-    """The number of the first one in its transaction."""
+    """The number of the first change in its transaction."""
     ended: bool = True
-    """Whether the transaction ends with them."""
+    """Whether the transaction ends with these changes."""
 
     @property
     def id(self) -> str | None:
-        """The name of the transaction."""
+        """The id of the transaction; None for a message outside of a transaction."""
         return f"{self.begin.xid}@{lsn_text(self.begin.commit)}" if self.begin.xid else None
 
 
@@ -63,18 +63,18 @@ class Assembled:
 
 @dataclass
 class Batch:
-    """Changes in the order in which they came, as they came."""
+    """Undecoded changes in the order in which they were received."""
 
     payloads: list[bytes] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
 
     def assembled(self, form: Form, tables: Mapping[int, Table]) -> Assembled:
-        """The events; changes of other tables are left out."""
+        """The changes as events; changes of tables that are not in `tables` are omitted."""
         return _Assembly(self, form, tables).made()
 
 
 class _Assembly:
-    """Columns of a batch that grow table by table."""
+    """Builds the columns of a batch table by table."""
 
     def __init__(self, batch: Batch, form: Form, tables: Mapping[int, Table]) -> None:
         self.batch, self.form, self.tables = batch, form, tables
@@ -130,7 +130,7 @@ class _Assembly:
         new = np.flatnonzero(kinds != DELETE)
         cells, _ = rows_at(self.payloads, starts[new] + 1, width) if len(new) else ([], starts[:0])
         deleted, updated = np.flatnonzero(kinds[old] == DELETE), np.flatnonzero(kinds[old] != DELETE)
-        both = np.flatnonzero(has_old[new])  # the new rows of those that were updated
+        both = np.flatnonzero(has_old[new])  # the new rows of updates that have an old row
         if table.relation.identity == "f" and len(updated):
             cells = [
                 cell.filled(both, _only(other, updated)) for cell, other in zip(cells, old_cells, strict=True)
@@ -218,20 +218,20 @@ class _Assembly:
         return pa.array([self.faults.get(i) for i in range(self.size)], FAULT)
 
     def _marks(self) -> Marks:
-        """The transactions, by the places of the events that are kept."""
+        """The transactions, by the indexes of the retained events."""
         before = np.concatenate(([0], np.cumsum(self.keep * (1 + self.moved))))
         runs, marks = self.batch.runs, []
         for i, run in enumerate(runs):
             end = runs[i + 1].first if i + 1 < len(runs) else self.size
             first, following = int(before[run.first]), int(before[end])
-            # A transaction that was appended in part has an end, even if none of its events is left.
+            # A partially appended transaction needs an end, even if none of its events is left.
             if run.id is not None and (first < following or run.number):
                 marks.append((first, following, run.id, run.ended))
         return tuple(marks)
 
 
 class _Pieces:
-    """A column of a batch, made of the values of some of its events at a time."""
+    """A column of a batch, built from the values of some of its events at a time."""
 
     def __init__(self, size: int, type_: pa.DataType) -> None:
         self.size, self.type = size, type_
@@ -260,7 +260,7 @@ def _only(cells: Cells, rows: Numbers) -> Cells:
 
 
 def _marker(missing: Mapping[int, Mask] | None, form: Form) -> Callable[[int], pa.Array] | None:
-    """What JSON has for values that were not sent."""
+    """The JSON placeholders for values that were not sent; None if there are none."""
     if not missing or form.envelope != "debezium":
         return None
     nothing = pa.scalar(None, pa.string())

@@ -46,13 +46,13 @@ PARTS = "SELECT schemaname::text || '.' || tablename::text{} FROM pg_publication
 
 @dataclass(frozen=True)
 class TableInfo:
-    """A table in the catalogue."""
+    """A table in the catalog of a database."""
 
     oid: int
     schema: str
     name: str
     kind: str
-    """r, or p if it is partitioned."""
+    """r, or p for a partitioned table."""
     identity: str
     """Its replica identity: d, f, i or n."""
     partition: bool
@@ -61,12 +61,12 @@ class TableInfo:
 
     @property
     def table(self) -> str:
-        """Its full name."""
+        """The name of the table with its schema."""
         return f"{self.schema}.{self.name}"
 
     @property
     def label(self) -> str:
-        """Its name and number: a table that was dropped and created again is another one."""
+        """The name and OID of the table: a table that was dropped and created again has another label."""
         return f"{self.table}#{self.oid}"
 
     @property
@@ -76,7 +76,7 @@ class TableInfo:
 
     @property
     def quoted(self) -> str:
-        """Its full name in SQL."""
+        """The quoted name of the table with its schema."""
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
 
@@ -88,23 +88,23 @@ class Slot:
     database: str
     confirmed: int
     reader: int | None
-    """The process that reads it."""
+    """The id of the process that reads the slot."""
     status: str | None
     application: str | None
-    """The name that its reader gave."""
+    """The application name of the reader."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """What a publication has of a table."""
+    """The columns and rows of a table that a publication includes."""
 
     columns: tuple[str, ...] | None = None
-    """None: all."""
+    """None: all columns."""
     where: str | None = None
 
 
 class Catalogue:
-    """Answers questions about a database."""
+    """Queries the catalog of a database."""
 
     def __init__(self, connected: connection) -> None:
         self.connection = connected
@@ -136,12 +136,12 @@ class Catalogue:
         return {table.table: table for table in found}
 
     def relation(self, table: TableInfo) -> Relation:
-        """A table as it is now."""
+        """A table as currently defined."""
         columns = (Column(name, kind, modifier) for name, kind, modifier in self.rows(COLUMNS, table.oid))
         return Relation(table.oid, table.schema, table.name, tuple(columns), table.identity)
 
     def published(self, publication: str) -> dict[str, Published] | None:
-        """The tables of a publication; None if there is none of this name."""
+        """The tables of a publication; None if it doesn't exist."""
         if not self.rows("SELECT 1 FROM pg_publication WHERE pubname = %s", publication):
             return None
         if self.version < 150000:
@@ -150,7 +150,7 @@ class Catalogue:
         return {table: Published(tuple(columns or ()), where) for table, columns, where in found}
 
     def slot(self, name: str) -> Slot | None:
-        """A slot; None if there is none of this name."""
+        """A slot by name; None if it doesn't exist."""
         row = self.one(SLOT, name)
         if row is None:
             return None
@@ -160,12 +160,12 @@ class Catalogue:
 
 
 def quoted(name: str) -> str:
-    """A name in SQL."""
+    """A quoted name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def chosen(wanted: Sequence[str], known: dict[str, TableInfo]) -> list[TableInfo]:
-    """The tables that are wanted, by name or by pattern; raises `Invalid` if one is not there."""
+    """The tables that match names or patterns; raises `Invalid` if a name or pattern matches none."""
     found: dict[str, TableInfo] = {}
     problems = []
     for i, each in enumerate(map(full_name, wanted)):
@@ -185,7 +185,7 @@ def chosen(wanted: Sequence[str], known: dict[str, TableInfo]) -> list[TableInfo
 
 
 def check_identities(tables: Iterable[TableInfo]) -> None:
-    """Refuse tables whose rows could not be updated any more if they were published."""
+    """Reject tables whose rows could no longer be updated once they are published."""
     problems = [
         Problem(
             code="no_replica_identity",

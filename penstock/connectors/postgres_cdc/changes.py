@@ -1,4 +1,4 @@
-"""Collects the changes of a replication stream into batches, and knows where each of them ends."""
+"""Collects the changes of a replication stream into batches, and tracks the position after each batch."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ MOST_EVENTS, MOST_BYTES = 20_000, 8 * 1024 * 1024
 """The size at which a batch is complete, even within a transaction."""
 
 PART_S = 0.5
-"""Seconds after which the part of a transaction that has come is taken, if no more comes."""
+"""Seconds to wait for more changes of a transaction before the part received so far is returned."""
 
 EVERYTHING = 1 << 62
-"""The number of changes to skip of a transaction that was appended as a whole."""
+"""The number of changes to skip in a transaction that was appended completely."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Where messages come from."""
+    """The functions that read messages of a replication stream."""
 
     read: Callable[[], bytes | None]
-    """The next message; None if there is none now."""
+    """Returns the next message; None if none is available now."""
     wait: Callable[[float], None]
-    """Waits for a message, at most so many seconds."""
+    """Waits for a message for up to the given number of seconds."""
 
 
 class ChangeReader:
-    """Reads transactions from a position on.
+    """Reads the transactions after a position.
 
-    Changes that are at or before the position are skipped: the server sends a transaction again from its
-    beginning if it was not confirmed.
+    Changes at or before the position are skipped: the server sends a transaction again from its beginning if
+    it was not confirmed.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ChangeReader:
         followed: Callable[[int], bool] = lambda number: True,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`define` is called with each table before its changes, `followed` whether they are wanted."""
+        """`define` is called with each table before its changes; `followed` tells whether a table is read."""
         self._connection, self._define, self._messages = connection, define, messages
         self._followed, self._stopped = followed, stopped
         self._position = position
@@ -79,7 +79,7 @@ class ChangeReader:
         return self._position
 
     def batch(self, wait_s: float) -> Batch:
-        """The changes that have come, up to the size of a batch; waits if there are none."""
+        """The changes received so far, up to the size of a batch; waits if there are none."""
         batch, size, first = Batch(runs=self._runs), 0, 0
         payloads, read = batch.payloads, self._connection.read
         self._runs = []
@@ -118,7 +118,7 @@ class ChangeReader:
                 relation = relation_of(payload)
                 if self._relations.get(relation.id) == relation:
                     continue
-                if payloads:  # they belong to the table as it was before
+                if payloads:  # they belong to the previous definition of the table
                     self._held = payload
                     break
                 self._define(relation)
@@ -145,7 +145,7 @@ class ChangeReader:
         self._begin, self._skip = None, 0
 
     def _close(self, batch: Batch, first: int, *, ended: bool) -> None:
-        """Note the changes of the current transaction that are in the batch."""
+        """Record the changes of the current transaction that are in the batch."""
         if self._begin is None:
             return
         count = len(batch.payloads) - first

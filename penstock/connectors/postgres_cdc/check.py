@@ -1,4 +1,4 @@
-"""The connection test: can the server replicate, may the user, do the tables exist."""
+"""The connection test of `postgres_cdc`: checks the server, the user's privileges and the tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.connectors.probe import Probe, unreachable
 from penstock.errors import Invalid, PenstockError, Problem
 
 SAMPLE, SHOWN = 5, 500
-"""Rows of a sample, and the characters of a value that are shown."""
+"""Maximum rows of a sample, and maximum characters shown of a value."""
 
 SETTINGS = """
 SELECT current_setting('wal_level'), current_setting('server_encoding'),
@@ -23,7 +23,7 @@ SELECT current_setting('wal_level'), current_setting('server_encoding'),
 
 
 def probe_postgres(server: Server, tables: Sequence[str], slot: str, snapshot: str) -> Probe:
-    """The result of the test."""
+    """The result of the connection test of a `postgres_cdc` source."""
     if problems := unreachable([server.address], "url"):
         return Probe(problems=problems)
     try:

@@ -1,4 +1,4 @@
-"""Changes as columns, and the three forms in which they become events."""
+"""Changes as columns, and their conversion to events in one of three envelopes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from penstock.streams.schema import arrow_schema
 NAMES = {**KINDS, "m": "message"}
 
 UNAVAILABLE = '"__debezium_unavailable_value"'
-"""What Debezium writes for a large value that was not changed, and therefore not sent."""
+"""Debezium's placeholder for a large value that was not changed, and therefore not sent."""
 
 TIME = pa.timestamp("us", tz="UTC")
 
 MESSAGE = pa.struct([("prefix", pa.string()), ("content", pa.binary())])
 
 FAULT = pa.struct([("code", pa.string()), ("reason", pa.string()), ("row", pa.string())])
-"""Why a row does not fit its declared columns, and the row as JSON."""
+"""Why a row doesn't match its declared columns, and the row as JSON."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """A batch of changes, in their order."""
+    """A batch of changes, in order and column by column."""
 
     op: pa.StringArray
     table: pa.StringArray
@@ -55,10 +55,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class Form:
-    """How changes become events.
+    """The form in which changes become events.
 
-    An event of a typed table has a `fault` if a value of it does not fit. It becomes a dead letter when it
-    is read.
+    An event of a typed table has a `fault` if one of its values doesn't match its column. Such an event
+    becomes a dead letter when it is read.
     """
 
     envelope: Envelope
@@ -71,11 +71,11 @@ class Form:
 
     @property
     def struct(self) -> pa.StructType | None:
-        """The rows as structs; None if they become JSON."""
+        """The type of rows that become structs; None if rows become JSON."""
         return None if self.schema is None else struct_of(self.schema)
 
     def ddl(self) -> str | None:
-        """The columns of stored events; None: they are raw, with a JSON document as their value."""
+        """The columns of stored events; None: raw events with a JSON document as their value."""
         if self.envelope != "native":
             return None
         row = "STRING" if self.schema is None else f"STRUCT<{self.schema}>"
@@ -133,7 +133,7 @@ class Form:
 
 
 def split(changes: Changes, moved: Mask, old_key: pa.StringArray) -> Changes:
-    """The changes with each update of a key as two: the old row is deleted, and the new one created."""
+    """The changes with each update of a key split into a delete of the old and a create of the new row."""
     at = np.repeat(np.arange(len(moved)), 1 + moved)
     again = np.concatenate(([False], at[1:] == at[:-1]))
     gone, made = pa.array(moved[at] & ~again), pa.array(again)
@@ -165,7 +165,7 @@ def _text(text: str) -> str:
 
 
 def _quoted(texts: pa.StringArray) -> pa.StringArray:
-    """Texts as JSON; few differ, so they are written one by one."""
+    """Texts as JSON; each of the few distinct texts is encoded only once."""
     values = pc.dictionary_encode(texts)
     made = [_text(text) for text in values.dictionary.to_pylist()]
     return pa.array(made, pa.string()).take(values.indices)

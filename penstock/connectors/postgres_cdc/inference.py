@@ -1,4 +1,4 @@
-"""The columns of a table as Spark DDL."""
+"""Infers the columns of a table as Spark DDL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.errors import Invalid, Problem, Unavailable
 
 
 def inferred(server: Server, table: str) -> str:
-    """The columns of a table by the database; raises `Invalid` if they cannot be read."""
+    """The columns of a table, read from the database; raises `Invalid` if they can't be read."""
     try:
         return _columns(server, table)
     except Unavailable as error:
@@ -42,7 +42,7 @@ def _columns(server: Server, table: str) -> str:
 
 
 def check_schema(schema: str) -> None:
-    """Refuse columns that rows cannot have."""
+    """Raise `Invalid` if a column is NOT NULL, which `before` can't guarantee."""
     required = next((field.name for field in struct_of(schema) if not field.nullable), None)
     if required is not None:
         raise Invalid(

@@ -1,4 +1,4 @@
-"""PostgreSQL's types: the columns they become, and the conversion of the texts that PostgreSQL writes.
+"""PostgreSQL types: their Spark types, and the conversion of values from PostgreSQL's text format.
 
 A column of texts is converted as a whole. Values that a column can't hold, such as `infinity` in a date,
 are reported by row and never changed.
@@ -40,16 +40,16 @@ NUMBERS = (FLOAT4, FLOAT8, NUMERIC)
 
 MOST_DIGITS = 38
 SPECIAL = "[NI]"
-"""In a number: NaN, Infinity or -Infinity."""
+"""Matches the special numbers NaN, Infinity and -Infinity."""
 ESCAPED = r'["\\\x00-\x1f]'
-"""Characters that a JSON string has only after a backslash."""
+"""Characters that have to be escaped in a JSON string."""
 DAY = r"^([0-9]+-[0-9][0-9]-[0-9][0-9]) "
 UTC = r"\+00$"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A type: a known one by its OID, an array of one, or another, which stays text."""
+    """A type: a known type by its OID, an array of another kind, or any other type, which stays text."""
 
     type: int
     modifier: int = -1
@@ -57,7 +57,7 @@ class Kind:
 
     @property
     def ddl(self) -> str:
-        """The type of the column in Spark."""
+        """The Spark type of a column of this kind."""
         if self.element is not None:
             return f"ARRAY<{self.element.ddl}>"
         if self.type == NUMERIC:
@@ -65,7 +65,7 @@ class Kind:
         return NAMES.get(self.type, "STRING")
 
     def typed(self, texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch]) -> pa.Array:
-        """The values of a column as `field` wants them; adds the rows that do not fit to `faults`."""
+        """The values of a column in the type of `field`; adds rows that don't match it to `faults`."""
         if pa.types.is_string(field.type):
             return texts
         if pa.types.is_boolean(field.type) and self.type == BOOL:
@@ -101,7 +101,7 @@ class Kind:
         return _quoted(texts)
 
     def write(self, text: str) -> str:
-        """One value, not an array, as JSON."""
+        """A single value, not an array, as JSON."""
         if self.type in INTEGERS or (self.type in NUMBERS and not re.search(SPECIAL, text)):
             return text
         if self.type == BOOL:
@@ -115,9 +115,9 @@ class Kind:
 
 
 def _decimal(modifier: int) -> str:
-    """The type of a numeric: text if its digits are not limited, or too many."""
+    """The Spark type of a numeric: text if its precision is unlimited or too large."""
     digits, scale = ((modifier - 4) >> 16) & 0xFFFF, (modifier - 4) & 0x7FF
-    if modifier < 4 or digits > MOST_DIGITS or scale > digits:  # a negative scale is a large number
+    if modifier < 4 or digits > MOST_DIGITS or scale > digits:  # a negative scale reads as a large number
         return "STRING"
     return f"DECIMAL({digits},{scale})"
 
@@ -134,7 +134,7 @@ TOKEN = re.compile(r'[{},]|"(?:[^"\\]|\\.)*"|[^{},"]+', re.DOTALL)
 
 
 def _array(text: str | None, write: Callable[[str], str]) -> str | None:
-    """An array as JSON. Those of several dimensions are nested; bounds such as `[0:1]=` are left out."""
+    """An array as JSON. Multidimensional arrays are nested; bounds such as `[0:1]=` are omitted."""
     if text is None:
         return None
     return "".join(_parts(text[text.index("{") :], write))
@@ -152,26 +152,26 @@ def _parts(text: str, write: Callable[[str], str]) -> Iterator[str]:
 
 
 class Kinds:
-    """The kinds of types by OID, found in the catalogue when they are first needed."""
+    """The kinds of types by OID, looked up in the catalog on first use."""
 
     def __init__(self, look_up: Callable[[int], tuple[Any, ...] | None]) -> None:
-        """`look_up` gives typtype, typbasetype, typtypmod, typelem, typcategory and typdelim of a type."""
+        """`look_up` returns typtype, typbasetype, typtypmod, typelem, typcategory and typdelim of a type."""
         self._look_up = look_up
         self._known: dict[int, tuple[Any, ...] | None] = {}
 
     def kind(self, type_: int, modifier: int) -> Kind:
-        """The kind of a column's type; that of a domain is the one of its base."""
+        """The kind of a column's type; a domain has the kind of its base type."""
         if type_ in NAMES or type_ == NUMERIC:
             return Kind(type_, modifier)
         if type_ not in self._known:
             self._known[type_] = self._look_up(type_)
         found = self._known[type_]
-        if found is None:  # dropped since
+        if found is None:  # dropped in the meantime
             return Kind(type_)
         sort, base, base_modifier, element, category, delimiter = found
         if sort == "d":
             return self.kind(base, base_modifier if base_modifier >= 0 else modifier)
-        # The internal vectors are in the same category, and written in another way.
+        # The internal vector types are in the same category, but have a different text format.
         if category == "A" and element and delimiter == "," and type_ not in (22, 30):
             return Kind(type_, modifier, self.kind(element, modifier))
         return Kind(type_)

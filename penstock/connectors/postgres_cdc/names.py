@@ -6,7 +6,7 @@ import hashlib
 import re
 
 LONGEST = 63
-"""Characters in a name of PostgreSQL."""
+"""Maximum length of a PostgreSQL name in characters."""
 
 
 def full_name(table: str) -> str:
@@ -15,12 +15,12 @@ def full_name(table: str) -> str:
 
 
 def is_pattern(table: str) -> bool:
-    """Whether a name stands for any number of tables."""
+    """Whether a name is a pattern that may match any number of tables."""
     return any(mark in table for mark in "*?[")
 
 
 def default_name(flow: str) -> str:
-    """The name of a flow's slot and publication: lower case letters, digits and `_`."""
+    """The name of a flow's slot and publication: lowercase letters, digits and `_`."""
     name = "penstock_" + re.sub(r"[^a-z0-9_]", "_", flow.lower())
     if len(name) <= LONGEST:
         return name

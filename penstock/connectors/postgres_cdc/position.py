@@ -12,32 +12,32 @@ def lsn_text(lsn: int) -> str:
 
 
 def lsn_number(text: str) -> int:
-    """The number behind a position such as 0/16B3748."""
+    """A position in the log, such as 0/16B3748, as a number."""
     high, _, low = text.partition("/")
     return (int(high, 16) << 32) | int(low, 16)
 
 
 @dataclass(frozen=True)
 class Position:
-    """The events that a flow has: rows of the snapshot, transactions, and changes of one that goes on."""
+    """The progress of a flow: in the snapshot, in the log, and within a transaction that is read in part."""
 
     lsn: int
-    """All transactions whose commit begins before it are done; the stream goes on here."""
+    """All transactions whose commit begins before this position are stored; the stream resumes here."""
     commit: int = 0
-    """The commit of the transaction of which only a part is done; 0: there is none."""
+    """The commit of the transaction that is stored only in part; 0: none."""
     changes: int = 0
-    """The number of changes of that transaction that are done."""
+    """The number of changes of that transaction that are stored."""
     done: frozenset[str] = frozenset()
     """The tables whose snapshot is complete."""
     table: str | None = None
-    """The table whose snapshot goes on."""
+    """The table whose snapshot is in progress."""
     key: tuple[str, ...] = ()
-    """The key of the last row of `table` that is done."""
+    """The key of the last row of `table` that is stored."""
     origin: str = ""
-    """The server, the database and the slot that it belongs to."""
+    """The server, the database and the slot that the position belongs to."""
 
     def text(self) -> str:
-        """The position as it is kept with the events."""
+        """The position as it is stored with the events."""
         made: dict[str, object] = {"lsn": lsn_text(self.lsn), "origin": self.origin}
         if self.commit:
             made |= {"commit": lsn_text(self.commit), "changes": self.changes}
@@ -49,7 +49,7 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """The position behind its text."""
+        """The position from its stored text."""
         found = json.loads(text)
         return cls(
             lsn_number(found["lsn"]),
@@ -66,7 +66,7 @@ class Position:
         return replace(self, lsn=lsn, commit=0, changes=0)
 
     def within(self, commit: int, changes: int) -> Position:
-        """The position after a number of changes of a transaction that goes on."""
+        """The position after a number of changes of a transaction that has not ended."""
         return replace(self, commit=commit, changes=changes)
 
     def reading(self, table: str, key: tuple[str, ...]) -> Position:

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from psycopg2.extras import LogicalReplicationConnection, ReplicationCursor
 
 WAIT_S = 0.1
-"""The longest wait for the socket, so that `stop` is noticed."""
+"""Maximum seconds to wait for the socket, so that `stop` takes effect soon."""
 
 LOOK_S = 10.0
-"""Seconds between two looks whether the tables are still there."""
+"""Seconds between checks whether the tables still exist."""
 
 LAG_S = 1.0
-"""Seconds between two questions for the position of the server."""
+"""Seconds between queries for the position of the server."""
 
 NOW = """
 SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END)::text
@@ -48,7 +48,7 @@ SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_curr
 
 @dataclass(frozen=True)
 class Wanted:
-    """The events that a flow wants to receive."""
+    """The tables and messages that a flow reads, and its settings for reading them."""
 
     tables: tuple[str, ...]
     messages: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Wanted:
 
 
 class PostgresReceiver(Receiver):
-    """Reads the snapshot of tables, and then one slot."""
+    """Reads the snapshot of tables, and then their changes from a replication slot."""
 
     def __init__(self, server: Server, names: Names, form: Form, wanted: Wanted) -> None:
         self._server, self._names, self._form, self._wanted = server, names, form, wanted
@@ -79,7 +79,7 @@ class PostgresReceiver(Receiver):
     # Opening
 
     def open(self, position: str | None) -> None:
-        """Connect, create what is missing, and begin where the last durable batch ended."""
+        """Connect, create a missing publication and slot, and resume where the last durable batch ended."""
         self._stopped.clear()
         self._catalogue = Catalogue(self._server.connect(self._names.application))
         with said(self._server):
@@ -121,7 +121,7 @@ class PostgresReceiver(Receiver):
             self._start(position)
 
     def _start(self, position: Position) -> None:
-        """Begin to read the slot."""
+        """Start reading the slot."""
         assert self._connection is not None
         release_slot(self._known, self._names, self._stopped.is_set)
         options = {"proto_version": "1", "publication_names": quoted(self._names.publication)}
@@ -155,7 +155,7 @@ class PostgresReceiver(Receiver):
     # Tables
 
     def _define(self, relation: Relation) -> None:
-        """Take note of a table, as it was when the changes that follow were made."""
+        """Register a table as it was defined when the changes that follow were made."""
         info = next((table for table in self._followed.values() if table.oid == relation.id), None)
         if info is None:  # another table, or one of the same name that was dropped
             return
@@ -172,7 +172,7 @@ class PostgresReceiver(Receiver):
         self._tables[relation.id] = self._decoder(relation, info if current is None else current)
 
     def _table(self, info: TableInfo, published: Published) -> Table:
-        """A table as it is now, with the columns that are published."""
+        """A table as currently defined, with its published columns."""
         relation = self._known.relation(info)
         if published.columns:
             kept = tuple(column for column in relation.columns if column.name in published.columns)
@@ -201,7 +201,7 @@ class PostgresReceiver(Receiver):
     # Receiving
 
     def receive(self, wait_s: float) -> Received | None:
-        """The next rows of the snapshot, or changes."""
+        """The next rows of the snapshot, or the next changes."""
         with said(self._server):
             if self._snapshot is not None:
                 return self._chunk(self._snapshot)
@@ -210,7 +210,7 @@ class PostgresReceiver(Receiver):
             return self._changes(wait_s)
 
     def _check_tables(self) -> None:
-        """Notice tables that were dropped, which PostgreSQL does not report."""
+        """Detect dropped tables, which PostgreSQL does not report."""
         known, self._looked_at = self._known.tables(), time.monotonic()
         for table in self._followed.values():
             current = known.get(table.table)
@@ -257,7 +257,7 @@ class PostgresReceiver(Receiver):
             self._confirm(Position.parse(received.position).lsn)
 
     def _beat(self) -> None:
-        """Confirm what had no events for this flow, so that the server can remove it."""
+        """Confirm WAL that had no events for this flow, so that the server can remove it."""
         if self._cursor is None or self._reader is None or self._unconfirmed:
             return
         if time.monotonic() - self._beaten_at >= self._wanted.heartbeat_s:
@@ -269,7 +269,7 @@ class PostgresReceiver(Receiver):
         self._beaten_at = time.monotonic()
 
     def lag(self) -> int | None:
-        """About how many changes wait: the bytes of the log that are left, by those of a change so far."""
+        """The estimated backlog in changes: remaining bytes of the log by the average size of a change."""
         asked_at, known = self._lag
         if self._cursor is None or self._reader is None or time.monotonic() - asked_at < LAG_S:
             return known

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server, and its failures in words."""
+"""Connections to a PostgreSQL server, and the errors for its failures."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from psycopg2.extras import LogicalReplicationConnection
 
 OLDEST = 130000
-"""PostgreSQL 13: the first with all columns and settings that are used."""
+"""PostgreSQL 13: the first version with all catalog columns and settings that are used."""
 
 CONNECT_S = 5
-"""Seconds that a connection may take."""
+"""Connection timeout in seconds."""
 
 SESSION = {
-    # The form in which values are written.
+    # The text format of values.
     "datestyle": "ISO", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1",
     "bytea_output": "hex",
-    # A full stream makes the receiver wait as long as it takes.
+    # While the input stream is full, the receiver may wait indefinitely.
     "statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "wal_sender_timeout": "0",
-    # A worker that is gone without a word lets go of its slot after a minute.
+    # The slot of a worker that vanished without disconnecting is released after a minute.
     "tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3",
 }  # fmt: skip
 
 KEEPALIVE = {"keepalives": 1, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-"""A server that is gone without a word is noticed after a minute."""
+"""A server that vanished without disconnecting is detected after a minute."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address on which the server listens."""
         return f"{self.host}:{self.port}"
 
     @classmethod
@@ -245,11 +245,11 @@ RULES = (
         "publication",
     ),
 )
-"""In the order in which they are tried."""
+"""Rules for known failures, in the order in which they are tried."""
 
 
 def explained(error: Exception, server: Server) -> PenstockError:
-    """A failure of the client in words. `Invalid` if a retry cannot help."""
+    """The error for a failure of the client. `Invalid` if a retry can't help."""
     text = str(error).strip()
     named = {"host": server.host, "address": server.address, "user": server.user or "the user"}
     for rule in RULES:
@@ -270,7 +270,7 @@ def explained(error: Exception, server: Server) -> PenstockError:
 
 
 def _clean(text: str, server: Server) -> str:
-    """The last line of a message, where PostgreSQL says what is wrong; never a password."""
+    """The line of a message in which PostgreSQL states the error, without the password."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("HINT", "\t"))]
     line = re.sub(r"^.*?(?:FATAL|ERROR):\s*", "", lines[0].strip()) if lines else ""
     return line.replace(server.password, "…") if server.password else line
@@ -278,7 +278,7 @@ def _clean(text: str, server: Server) -> str:
 
 @contextmanager
 def said(server: Server) -> Iterator[None]:
-    """Raise failures of the client as errors in words."""
+    """Raise failures of the client as the errors of `explained`."""
     client = _client()
     try:
         yield

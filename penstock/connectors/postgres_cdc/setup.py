@@ -1,4 +1,4 @@
-"""The publication and the slot of a flow: created when missing, and checked."""
+"""The publication and the slot of a flow: created if missing, and validated."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ logger = structlog.get_logger()
 PLUGIN = "pgoutput"
 LOOK_S = 0.2
 RELEASE_S = 5.0
-"""Seconds that the reader of a slot has to end by itself."""
+"""Seconds that the reader of a slot has to disconnect on its own."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """The names of what a flow has in the database."""
+    """The names of a flow's publication, slot and connections in the database."""
 
     publication: str
     slot: str
     reader: str
-    """The name of its connections, without the epoch."""
+    """The application name of the flow's connections, without the epoch."""
     epoch: int
     managed: bool
-    """Whether Penstock chose the name of the publication, and changes its tables."""
+    """Whether Penstock named the publication and manages its tables."""
 
     @property
     def application(self) -> str:
-        """The name of this epoch's connections."""
+        """The application name of this epoch's connections."""
         return f"{self.reader}{self.epoch}"
 
     def is_older(self, application: str | None) -> bool:
@@ -49,7 +49,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Created:
-    """A new slot: all transactions committed before `lsn` are in its snapshot, and the others follow."""
+    """A new slot: its snapshot has all transactions committed before `lsn`, and the stream has the rest."""
 
     lsn: int
     snapshot: str
@@ -80,7 +80,7 @@ def ensure_publication(
 def _await_older(catalogue: Catalogue, stopped: Callable[[], bool]) -> None:
     """Wait for the end of all transactions that may have changed a table before it was published.
 
-    Such changes are not in the stream: a snapshot has to see them.
+    Such changes are not in the replication stream, so a snapshot has to include them.
     """
     row = catalogue.one("SELECT txid_current()")
     assert row is not None
@@ -102,7 +102,7 @@ def _not_published(publication: str, missing: Iterable[TableInfo]) -> Problem:
 
 
 def find_slot(catalogue: Catalogue, names: Names, database: str, *, begun: bool) -> int | None:
-    """Where the slot was confirmed; None if it is to be created. `begun`: the flow has read it before."""
+    """The confirmed position of the slot; None: it has to be created. `begun`: the flow has read it."""
     slot = catalogue.slot(names.slot)
     if slot is None:
         if begun:
@@ -140,7 +140,7 @@ def find_slot(catalogue: Catalogue, names: Names, database: str, *, begun: bool)
 
 
 def system_of(connection: LogicalReplicationConnection) -> str:
-    """The identity of the server, which all its copies share."""
+    """The system identifier of the server, which all its replicas share."""
     with connection.cursor() as cursor:
         cursor.execute("IDENTIFY_SYSTEM")
         row = cursor.fetchone()
@@ -149,7 +149,7 @@ def system_of(connection: LogicalReplicationConnection) -> str:
 
 
 def create_slot(connection: LogicalReplicationConnection, name: str) -> Created:
-    """Create the slot. Waits for the end of transactions that are running."""
+    """Create the slot. Waits for running transactions to end."""
     with connection.cursor() as cursor:
         cursor.create_replication_slot(name, output_plugin=PLUGIN)
         row = cursor.fetchone()
@@ -158,9 +158,10 @@ def create_slot(connection: LogicalReplicationConnection, name: str) -> Created:
 
 
 def release_slot(catalogue: Catalogue, names: Names, stopped: Callable[[], bool]) -> None:
-    """Wait until the same flow no longer reads the slot in another place, such as a worker that hangs.
+    """Wait until no other process of the same flow reads the slot, such as a worker that hangs.
 
-    Its connection is ended if that takes too long. The slot of another flow is left alone.
+    After `RELEASE_S` seconds, the connection of that process is terminated. A slot that another flow reads is
+    left alone.
     """
     began = time.monotonic()
     ended = False

@@ -1,4 +1,4 @@
-"""The rows that tables have when a flow begins, read in chunks by their primary key."""
+"""The snapshot of tables at the start of a flow, read in chunks by primary key."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from penstock.connectors.postgres_cdc.tables import Table
 from penstock.streams.decode.results import Mismatch
 
 PLACE = "ctid"
-"""The order of a table without a primary key: where its rows lie."""
+"""The sort order of a table without a primary key: the physical location of its rows."""
 
 
 class Snapshot:
-    """Reads tables chunk by chunk, from a position on."""
+    """Reads tables chunk by chunk, starting at a position."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Snapshot:
         self.position = position
 
     def begin(self, exported: str | None) -> None:
-        """Read everything as it was at one moment, that of an exported snapshot if it is there."""
+        """Begin a transaction that sees all tables at one point in time: that of `exported`, if given."""
         statements = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"]
         if exported is not None:
             statements.append(f"SET TRANSACTION SNAPSHOT '{exported}'")
@@ -51,12 +51,12 @@ class Snapshot:
 
     @property
     def left(self) -> list[str]:
-        """The tables that are not complete, in their order; the one that goes on first."""
+        """The tables that are not completely read, in order, but a partially read table first."""
         left = [name for name, table in self._tables.items() if table.label not in self.position.done]
         return sorted(left, key=lambda name: self._tables[name].label != self.position.table)
 
     def chunk(self) -> pa.RecordBatch:
-        """The next rows, none if a table has no more; moves the position."""
+        """The next rows, empty if a table has no more; advances the position."""
         name = self.left[0]
         info, published = self._tables[name], self._published.get(name, Published())
         table = self._define(info, published)

@@ -31,21 +31,22 @@ SCHEMES = ("postgresql", "postgres")
 
 
 class PostgresCdcSource(ReceivedSource):
-    """Reads the rows of PostgreSQL tables, and then their changes, by logical replication.
+    """Reads the rows of PostgreSQL tables, and then their changes by logical replication.
 
-    Delivery into the pipeline is exactly-once. The changes of a transaction stay together, in the order of
-    commits, with its id in `tx`. They are appended to the pipeline's own stream together with their position
-    in the server's log, and the replication slot is confirmed after that. After a crash, changes that the
-    server sends again are skipped.
+    Delivery into the pipeline is exactly-once. The changes of a transaction stay together, in commit order,
+    with the id of the transaction in `tx`. Changes are appended to the pipeline's own stream together with
+    their position in the server's log, and the replication slot is confirmed only after that. After a crash,
+    changes that the server sends again are skipped.
 
     Each event has the columns `op` (c insert, u update, d delete, r row of the snapshot, t truncate,
     m message), `table`, `before`, `after`, `unchanged`, `position`, `tx`, `time` (of the commit) and `id`,
-    and the primary key as JSON in its key. An update that changes the key is a `d` and a `c`. With one table,
-    `before` and `after` are structs with the columns of the table, which are read from the database when the
-    pipeline is saved; a row with a value that does not fit goes to the dead letters. With several tables, or
-    a pattern, they are JSON objects.
+    and the primary key as JSON in its key. An update that changes the key becomes a `d` and a `c`. With one
+    table, `before` and `after` are structs with the columns of the table, which are read from the database
+    when the pipeline is saved; a row with a value that doesn't match its column goes to the dead letters.
+    With several tables or a pattern, they are JSON objects.
 
-    Needs PostgreSQL 13 or newer, `wal_level = logical`, and a user with REPLICATION that can read the tables.
+    Requires PostgreSQL 13 or newer, `wal_level = logical`, and a user with REPLICATION that can read the
+    tables.
     """
 
     type: Literal["postgres_cdc"] = "postgres_cdc"
@@ -132,7 +133,7 @@ tables: [public.orders]
         try:
             if urlsplit(value).scheme in SCHEMES and urlsplit(value).port != 0:
                 return value
-        except ValueError:  # the port is no number
+        except ValueError:  # the port is not a number
             pass
         raise ValueError("use postgresql://user:password@host:5432/database")
 
@@ -167,7 +168,7 @@ tables: [public.orders]
 
     @property
     def server(self) -> Server:
-        """The database."""
+        """The address of the database, and the login."""
         if self.url is not None:
             return Server.of(self.url, self.options)
         host = self.host or "localhost"
@@ -183,7 +184,7 @@ tables: [public.orders]
         return Form(envelope, "", "", schema, messages=bool(spec.get("messages"))).ddl()
 
     def form(self, slot: str) -> Form:
-        """How changes become events."""
+        """The form in which changes become events."""
         from penstock.connectors.postgres_cdc.events import Form
 
         database = self.server.database

@@ -17,12 +17,12 @@ from penstock.streams.decode.results import Mismatch
 from penstock.streams.schema import arrow_schema
 
 Texts = Sequence[pa.StringArray]
-"""The columns of rows, as PostgreSQL writes their values."""
+"""The columns of rows, with values in PostgreSQL's text format."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it was at some time, and how its rows become events."""
+    """A table as defined at some point in time, and the conversion of its rows to events."""
 
     relation: Relation
     kinds: tuple[Kind, ...]
@@ -43,14 +43,14 @@ class Table:
 
     @property
     def identity(self) -> tuple[int, ...]:
-        """The columns that old rows have."""
+        """The columns that the old row of a change contains."""
         columns = self.relation.columns
         if self.relation.identity == "f":
             return tuple(range(len(columns)))
         return tuple(i for i, column in enumerate(columns) if column.identity)
 
     def structs(self, texts: Texts, faults: dict[int, Mismatch]) -> pa.StructArray:
-        """Rows as structs; adds those with a value that does not fit to `faults`."""
+        """Rows as structs; adds rows with a value that doesn't match its column to `faults`."""
         assert self.struct is not None
         names, arrays = self.columns, []
         for field in self.struct:
@@ -64,7 +64,7 @@ class Table:
         columns: Iterable[int] | None = None,
         fill: Callable[[int], pa.Array] | None = None,
     ) -> pa.StringArray:
-        """Rows as JSON objects, of all columns or of some; `fill` marks values that are not known."""
+        """Rows as JSON objects of all columns or the given ones; `fill` marks values that are unknown."""
         parts: list[pa.Array | str] = []
         for at in range(len(texts)) if columns is None else columns:
             name = orjson.dumps(self.relation.columns[at].name).decode()
@@ -82,17 +82,17 @@ class Table:
 
 
 def fill_in(values: pa.StringArray, marks: pa.StringArray | None) -> pa.StringArray:
-    """The values, or the marks where there are some."""
+    """The values, replaced by the marks where there are any."""
     return values if marks is None else pc.coalesce(marks, values)
 
 
 def struct_of(schema: str) -> pa.StructType:
-    """The struct of a table's rows by its declared columns."""
+    """The struct type of a table's rows, from its declared columns."""
     return arrow_schema(f"after STRUCT<{schema}>").field(0).type
 
 
 def check_columns(table: Table) -> list[str]:
-    """The columns that were not declared; raises `Invalid` if a declared one is gone or of another type."""
+    """The undeclared columns; raises `Invalid` if a declared column was dropped or has another type."""
     assert table.struct is not None
     kinds = dict(zip(table.columns, table.kinds, strict=True))
     if problems := [problem for field in table.struct for problem in _misfit(table.name, field, kinds)]:

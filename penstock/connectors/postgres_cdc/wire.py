@@ -1,7 +1,7 @@
 """The messages of PostgreSQL's output plugin `pgoutput`, protocol version 1.
 
-A change stays bytes until its batch is complete. The values of all changes of a table are then found with a
-few array operations for each column, not value by value.
+A change is not decoded until its batch is complete. The values of all changes of a table are then located
+with a few array operations for each column, not value by value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OLD_KEY, OLD_ROW, NEW_ROW = b"KON"
 TEXT, UNCHANGED = b"tu"
 
 EPOCH_US = 946_684_800_000_000
-"""2000-01-01, from which PostgreSQL counts, in microseconds since 1970."""
+"""PostgreSQL's epoch, 2000-01-01, in microseconds since 1970."""
 
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table as it was when the changes that follow were made."""
+    """A table as it was defined when the changes that follow were made."""
 
     id: int
     schema: str
@@ -63,7 +63,7 @@ class Relation:
 
     @property
     def table(self) -> str:
-        """Its full name."""
+        """The name of the table with its schema."""
         return f"{self.schema}.{self.name}"
 
 
@@ -130,7 +130,7 @@ class Payloads:
     """The payloads of changes in one buffer."""
 
     def __init__(self, payloads: Sequence[bytes]) -> None:
-        # Four bytes more: the length of a last value that is null is read, too, and not used.
+        # Padding: if the last value is null, the four bytes after it are read as a length, and not used.
         self.data = np.frombuffer(b"".join((*payloads, bytes(8))), np.uint8)
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
         self.starts = np.cumsum(lengths) - lengths
@@ -147,7 +147,7 @@ class Payloads:
         return self.number(self.starts + 1)
 
     def number(self, at: Numbers) -> Numbers:
-        """The four bytes from each position on, as a number."""
+        """The four bytes at each offset as a number."""
         data = self.data
         made: Numbers = (
             (data[at].astype(np.int64) << 24)
@@ -160,7 +160,7 @@ class Payloads:
 
 @dataclass(frozen=True)
 class Cells:
-    """The values of a column in a number of rows: where each lies in the buffer."""
+    """The location of a column's values in the buffer, for several rows."""
 
     kinds: Bytes
     starts: Numbers
@@ -168,12 +168,12 @@ class Cells:
 
     @property
     def unchanged(self) -> Mask:
-        """The rows whose value was left out, since it is large and has not changed."""
+        """The rows whose value was not sent because it is large and has not changed."""
         unchanged: Mask = self.kinds == UNCHANGED
         return unchanged
 
     def texts(self, data: Bytes) -> pa.StringArray:
-        """The values as PostgreSQL writes them; null and unchanged ones are null."""
+        """The values in PostgreSQL's text format; unchanged values are null, too."""
         offsets = np.zeros(len(self.lengths) + 1, np.int32)
         np.cumsum(self.lengths, out=offsets[1:])
         places = np.repeat(self.starts - offsets[:-1], self.lengths)
@@ -185,7 +185,7 @@ class Cells:
         )
 
     def filled(self, rows: Numbers, other: Cells) -> Cells:
-        """These values; those of `rows` that are unchanged come from `other`, which has one for each row."""
+        """These values, with unchanged values of `rows` taken from `other`, which has one for each row."""
         missing = self.unchanged[rows]
         if not missing.any():
             return self
@@ -197,9 +197,9 @@ class Cells:
 
 
 def rows_at(payloads: Payloads, at: Numbers, columns: int) -> tuple[list[Cells], Numbers]:
-    """The columns of the rows that begin at these positions, and where each row ends."""
+    """The columns of the rows that begin at these offsets, and the offset after each row."""
     data, found = payloads.data, []
-    at = at + 2  # their number of columns
+    at = at + 2  # skip the number of columns
     for _ in range(columns):
         kinds = data[at]
         present = kinds == TEXT

@@ -1,1 +1,1 @@
-"""The source and the sink `redis`, on streams of Redis."""
+"""The source and the sink `redis`, on Redis streams."""

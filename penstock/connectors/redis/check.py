@@ -1,4 +1,4 @@
-"""The connection test of Redis: does the server answer, may this user log in, is the key a stream."""
+"""The connection test of Redis: checks the server, the login and the type of the key."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from redis import Redis
 
 SAMPLE, SHOWN = 5, 500
-"""Entries of a sample, and the characters of a field that are shown."""
+"""Maximum entries of a sample, and maximum characters shown of a field."""
 
 MOST, SEARCH_S = 200, 2.0
-"""Streams that are offered at most, and the seconds that the search for them may take."""
+"""Maximum number of streams to offer, and maximum seconds to search for them."""
 
 
 def probe_redis(end: RedisEnd, stream: str | None, *, must_exist: bool = False) -> Probe:
-    """The result of the test. `stream` is the key, if it is known."""
+    """The result of the connection test. `stream` is the key of the stream, if known."""
     if problems := unreachable([end.address], "address"):
         return Probe(problems=problems)
     try:
@@ -58,7 +58,7 @@ def _found(client: Redis, stream: str | None, *, must_exist: bool) -> Probe:
 
 
 def _streams(client: Redis) -> list[str]:
-    """Names of streams, as far as they are found in time: a large database has no list of them."""
+    """The names of the streams found within `SEARCH_S` seconds: Redis can only list streams by a scan."""
     found: list[str] = []
     until, cursor = time.monotonic() + SEARCH_S, 0
     while True:

@@ -1,4 +1,4 @@
-"""Connections to Redis, their errors in words, and the form of an event in a stream of Redis."""
+"""Connections to Redis, their errors, and the fields of an event in a Redis stream."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 CONNECT_S = 4.0
 ANSWER_S = 15.0
-"""Seconds that Redis may take to answer. A batch has a deadline of its own."""
+"""Seconds that Redis may take to respond. A batch has its own deadline."""
 
 PAUSE_S = 2.0
-"""Seconds to wait for memory of a server that has none left."""
+"""Seconds to wait if the server is out of memory."""
 
 VALUE, KEY, HEADERS = "value", "key", "headers"
 """The fields of an entry."""
@@ -45,7 +45,7 @@ class RedisEnd(Component):
     )
 
     def connect(self) -> Redis:
-        """A client, whose connection was tried; raises `Invalid` or `Unavailable`."""
+        """A client with a tested connection; raises `Invalid` or `Unavailable`."""
         redis = library("redis", "redis")
         from redis.backoff import NoBackoff
         from redis.retry import Retry
@@ -60,7 +60,7 @@ class RedisEnd(Component):
             password=password,
             socket_connect_timeout=CONNECT_S,
             socket_timeout=ANSWER_S,
-            # A transaction whose answer was lost may have been carried out: nothing is repeated unasked.
+            # A transaction whose response was lost may have been executed: the client must not retry it.
             retry=Retry(NoBackoff(), 0),
             client_name="penstock",
             **self._tls(),
@@ -75,7 +75,7 @@ class RedisEnd(Component):
     def _tls(self) -> dict[str, Any]:
         if self.security is None or (tls := self.security.tls) is None:
             return {}
-        tls.context("security.tls")  # says which file is wrong
+        tls.context("security.tls")  # raises if a file can't be used
         return {
             "ssl": True,
             "ssl_ca_certs": tls.ca_file,
@@ -87,7 +87,7 @@ class RedisEnd(Component):
 
 
 def failure_of(error: Exception, end: RedisEnd) -> Exception:
-    """The error behind one of the client library."""
+    """The error for an exception of the client library."""
     from redis import exceptions as known
 
     text = str(error)
@@ -122,7 +122,7 @@ def failure_of(error: Exception, end: RedisEnd) -> Exception:
 
 
 def wrong_type(stream: str, kind: str) -> Problem:
-    """A key that holds something else than a stream, such as a list."""
+    """The problem for a key that holds a value of another type than a stream, such as a list."""
     message, hint = (
         f"the key '{stream}' holds a {kind}, not a stream",
         "choose another key, or delete this one",
@@ -131,7 +131,7 @@ def wrong_type(stream: str, kind: str) -> Problem:
 
 
 def fields_of(value: bytes | None, key: bytes | None, headers: Mapping[str, str]) -> dict[str, bytes]:
-    """The fields of an entry."""
+    """The fields of an entry for a value, a key and headers."""
     fields = {VALUE: value or b""}
     if key is not None:
         fields[KEY] = key

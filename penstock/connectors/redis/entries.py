@@ -1,4 +1,4 @@
-"""Entries of a stream of Redis: their ids, where a reader begins, and what they hold."""
+"""Entries of a Redis stream: their ids, the start position of a reader, and their events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.connectors.redis.client import HEADERS, KEY, VALUE
 from penstock.specs.positions import parse_position
 
 Id = tuple[int, int]
-"""The id of an entry: milliseconds, and a number within them."""
+"""The id of an entry: a time in milliseconds, and a number within the millisecond."""
 
 BEGINNING: Id = (0, 0)
 """Before all entries: no entry has this id."""
@@ -23,7 +23,7 @@ _ID = re.compile(r"([0-9]{1,20})(?:-([0-9]{1,20}))?")
 
 
 def parse_id(text: str) -> Id:
-    """The id in a text such as `1526919030474-55`; ValueError if there is none."""
+    """The id in a text such as `1526919030474-55`; ValueError if the text is not an id."""
     found = _ID.fullmatch(text)
     if found is None:
         raise ValueError(f"'{text}' is not a valid entry id: use an id such as 1526919030474-55")
@@ -36,7 +36,7 @@ def id_text(entry: Id) -> str:
 
 
 def before(entry: Id) -> Id:
-    """The id right before another one."""
+    """The id right before another id."""
     milliseconds, number = entry
     if number:
         return milliseconds, number - 1
@@ -44,7 +44,7 @@ def before(entry: Id) -> Id:
 
 
 def parse_start(text: str) -> Id | None:
-    """The id after which a reader begins, None for `latest`; ValueError if a text names no position."""
+    """The id after which a reader starts; None for `latest`. ValueError if the text is not a position."""
     if text.startswith("id:"):
         return before(parse_id(text[3:]))
     if text.startswith("offset:"):
@@ -84,7 +84,7 @@ def _headers(given: bytes | None) -> dict[str, str]:
 
 
 def _text(value: bytes) -> str:
-    """A value as text; bytes that are no text in base64."""
+    """A value as text; base64 if it is not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:

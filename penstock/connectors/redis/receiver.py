@@ -1,4 +1,4 @@
-"""The client of the `redis` source: reads a stream from one id to the next."""
+"""The receiver of the `redis` source: reads a Redis stream by entry id."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _State:
-    """What Redis tells of a stream."""
+    """The state of a stream, as Redis reports it."""
 
     last: Id = BEGINNING
     """The id of the last entry that was ever added."""
     length: int = 0
     added: int | None = None
-    """Entries that were ever added; None before Redis 7."""
+    """Number of entries that were ever added; None before Redis 7."""
     deleted: Id = BEGINNING
-    """The highest id that was ever deleted one by one, and not trimmed."""
+    """The highest id of an entry that was deleted individually, and not trimmed."""
 
     @classmethod
     def of(cls, info: dict[str, Any]) -> Self:
-        """The state in an answer to XINFO STREAM."""
+        """The state in a response to XINFO STREAM."""
         last, deleted = (
             parse_id(found.decode()) if (found := info.get(name)) is not None else BEGINNING
             for name in ("last-generated-id", "max-deleted-entry-id")
@@ -41,15 +41,15 @@ class _State:
 
     @property
     def removed(self) -> int | None:
-        """Entries that were removed, of all that were ever added."""
+        """Number of entries that were removed, of all that were ever added."""
         return None if self.added is None else self.added - self.length
 
 
 class RedisReceiver(Receiver):
-    """Reads the entries of a stream behind a position.
+    """Reads the entries of a stream after a position.
 
-    A position is the id of the last entry that was read, and if it is known how many entries had been added
-    up to it: a stream that has lost more entries than this has lost some that were not read.
+    A position is the id of the last entry that was read and, if known, the number of entries added up to it:
+    a stream that has lost more entries than this number has lost entries that were not read.
     """
 
     def __init__(self, source: RedisSource) -> None:
@@ -57,9 +57,9 @@ class RedisReceiver(Receiver):
         self._redis: Redis | None = None
         self._last: Id = BEGINNING
         self._read: int | None = None
-        """Entries that were added up to the last one that was read; None: not known."""
+        """Number of entries added up to the last entry that was read; None: unknown."""
         self._deleted: Id = BEGINNING
-        """Deleted entries up to this id do not matter."""
+        """Deletions of entries up to this id are ignored."""
         self._state = _State()
 
     def open(self, position: str | None) -> None:
@@ -77,7 +77,7 @@ class RedisReceiver(Receiver):
             start = parse_start(self.source.position)
             self._last = state.last if start is None else start
             self._read = state.removed if start == BEGINNING else None
-            self._deleted = state.deleted  # what was removed before the first start is not missed
+            self._deleted = state.deleted  # entries removed before the first start are not a gap
         self._judge(state)
 
     def receive(self, wait_s: float) -> Received | None:
@@ -112,13 +112,13 @@ class RedisReceiver(Receiver):
             self._redis.close()
 
     def _next(self) -> list[Any]:
-        """The next entries that are there."""
+        """The next entries that are available now."""
         state, entries = self._look()
         self._judge(state)
         return entries
 
     def _look(self) -> tuple[_State, list[Any]]:
-        """The state of the stream and the entries behind the last one that was read, at one moment."""
+        """The state of the stream and the entries after the last entry that was read, read atomically."""
         assert self._redis is not None
         with self._redis.pipeline(transaction=True) as both:
             both.xinfo_stream(self.source.key)
@@ -139,7 +139,7 @@ class RedisReceiver(Receiver):
         return bool(self._redis.xread(after, 1, block=max(1, int(seconds * 1000))))
 
     def _judge(self, state: _State) -> None:
-        """Compare the stream with what was read of it; raises `Invalid` if it has lost entries."""
+        """Compare the stream with the entries read so far; raises `Invalid` if it has lost unread entries."""
         self._state = state
         removed, read = state.removed, self._read
         anew = self._last > state.last or (
@@ -148,7 +148,7 @@ class RedisReceiver(Receiver):
         lost = removed is not None and read is not None and removed > read
         lost = lost or state.deleted > max(self._last, self._deleted)
         if anew and state.last == self._last == BEGINNING:
-            anew = False  # the stream is still to come
+            anew = False  # the stream doesn't exist yet
         if (anew or lost) and self.source.gap == "fail":
             message = "entries were removed from the stream before they were read"
             hint = "set gap: skip to continue with the oldest available entry, or start over"
@@ -161,7 +161,7 @@ class RedisReceiver(Receiver):
         self._settle()
 
     def _settle(self) -> None:
-        """Correct the count where it is certain: at the end of the stream."""
+        """Correct the count of entries where it is certain: at the end of the stream."""
         if self._last >= self._state.last and self._state.added is not None:
             self._read = self._state.added
 
@@ -172,7 +172,7 @@ class RedisReceiver(Receiver):
 
 
 def _entries(found: Any) -> list[Any]:
-    """The entries in an answer to XREAD, which is a list or, in RESP 3, a dictionary."""
+    """The entries in a response to XREAD, which is a list or, in RESP 3, a dictionary."""
     if isinstance(found, dict):
         return [entry for each in found.values() for entries in each for entry in entries]
     return list(found[0][1]) if found else []

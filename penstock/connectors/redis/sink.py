@@ -1,4 +1,4 @@
-"""The `redis` sink: events as entries of streams."""
+"""The `redis` sink: events as entries of Redis streams."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MARKER = "penstock:delivered:"
-"""Begins the key with the number of the last batch that a sink has delivered."""
+"""Prefix of the key that holds the number of the last batch that a sink has delivered."""
 
 
 class RedisSink(RedisEnd, MessageSink):
-    """Adds each event as an entry to a stream of Redis (`XADD`).
+    """Adds each event as an entry to a Redis stream (`XADD`).
 
-    Delivery is exactly-once: a batch is added in one transaction, together with its number under a key of
-    this sink (`penstock:delivered:…`), and a batch that is repeated is recognised by it. This holds as long
-    as Redis keeps that key: with persistence switched off, a failover to a replica that lags behind, or an
-    eviction policy `allkeys-…`, Redis may lose acknowledged events or the key.
+    Delivery is exactly-once: a batch is added in one transaction together with its number, which is stored
+    under a key of this sink (`penstock:delivered:…`), so that a batch that is retried is recognized. This
+    holds as long as Redis retains that key: with persistence disabled, a failover to a replica that lags
+    behind, or an eviction policy `allkeys-…`, Redis may lose acknowledged events or the key.
 
-    An entry has the fields `value`, and if the event has them `key` and `headers` (a JSON object). The value
-    is the column `value`, if it is text or bytes; else it is the whole event as a JSON object. `_key` and
-    `_headers` become the key and the headers; without them the event keeps those it came with. Entries have
-    the order of the events. A Redis Cluster is not supported.
+    An entry has the field `value` and, if the event has them, `key` and `headers` (a JSON object). The value
+    is the column `value` if it is text or bytes; otherwise it is the whole event as a JSON object. `_key` and
+    `_headers` become the key and the headers; without them the event keeps those it arrived with. Entries are
+    in the order of the events. Redis Cluster is not supported.
     """
 
     type: Literal["redis"] = "redis"
@@ -98,7 +98,7 @@ class _Writer(ConnectedWriter["_Adder"]):
 
 
 class _Adder(Connection):
-    """Adds batches over one connection."""
+    """Adds batches to streams over one Redis connection."""
 
     def __init__(self, sink: RedisSink) -> None:
         self.sink = sink
@@ -110,7 +110,7 @@ class _Adder(Connection):
 
         try:
             return self._add(messages, delivery)
-        except WatchError:  # also raised for a connection that was lost meanwhile
+        except WatchError:  # also raised if the connection was lost meanwhile
             raise Retryable(
                 "the transaction was not executed: its connection or its marker changed"
             ) from None
@@ -125,7 +125,7 @@ class _Adder(Connection):
             batch.watch(marker)  # type: ignore[no-untyped-call]
             last: Any = batch.get(marker)
             if last is not None and int(last) >= delivery.batch:
-                return refused  # it was added before, and the acknowledgement was lost
+                return refused  # the batch was already added, but its acknowledgment was lost
             batch.multi()
             for number, message in enumerate(messages):
                 if number not in bad:
@@ -133,7 +133,7 @@ class _Adder(Connection):
                     batch.xadd(message.target, fields, maxlen=self.sink.max_length, approximate=True)
             batch.set(marker, delivery.batch)
             answers = batch.execute(raise_on_error=False)
-        # Redis carries out the other commands if one fails, here on a key that was another thing just now.
+        # Redis executes the other commands if one fails, as for a key whose type has just changed.
         sent = [number for number in range(len(messages)) if number not in bad]
         failed = [
             (n, "wrong_type", str(a)) for n, a in zip(sent, answers, strict=False) if isinstance(a, Exception)
@@ -141,7 +141,7 @@ class _Adder(Connection):
         return refused + failed
 
     def _refused(self, messages: Sequence[Message]) -> list[Refused]:
-        """Messages to keys that are no streams; `Invalid` if the sink has only this one key."""
+        """Messages to keys that are not streams; raises `Invalid` if the sink has only one key."""
         targets = sorted({message.target for message in messages})
         with self.redis.pipeline(transaction=False) as asked:
             for target in targets:

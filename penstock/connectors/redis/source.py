@@ -1,4 +1,4 @@
-"""The `redis` source: entries of a stream of Redis."""
+"""The `redis` source: entries of a Redis stream."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def _is_start(text: str) -> str:
 
 
 class RedisSource(RedisEnd, MessageSource):
-    """Reads the entries of a stream of Redis (`XREAD`).
+    """Reads the entries of a Redis stream (`XREAD`).
 
-    Each entry is kept exactly once: the id of the last entry is stored with the events, and reading goes on
-    behind it after a crash. There is no consumer group, so nothing is written to Redis.
+    Each entry is stored exactly once: the id of the last entry is stored with the events, and after a crash
+    the source resumes right after it. The source uses no consumer group and writes nothing to Redis.
 
-    The field `value` of an entry is its value; `key` is the key of the event, and `headers`, a JSON object,
-    its headers. Of an entry without a field `value`, the value is a JSON object of all its fields as text.
-    With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: an
-    entry that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-    `value`, `key` and `headers`.
+    The fields `value`, `key` and `headers` (a JSON object) of an entry are the value, the key and the headers
+    of its event. If an entry has no field `value`, its value is a JSON object with all its fields as text.
+    With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: an
+    entry that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+    `bytes` yield `value`, `key` and `headers`.
     """
 
     type: Literal["redis"] = "redis"

@@ -1,4 +1,4 @@
-"""The connection test of databases: can it be reached, may this user log in, does the table fit."""
+"""The connection test of databases: checks the address, the login, and the table or query."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from penstock.connectors.sql.source import SqlSource
 
 SAMPLE, SHOWN = 5, 500
-"""Rows of a sample, and the characters of a value that are shown."""
+"""Maximum rows of a sample, and maximum characters shown of a value."""
 
 PATIENCE_S = 2 * CONNECT_S
-"""Seconds that a connection may take in a test."""
+"""Maximum connection timeout of the test, in seconds."""
 
 
 def probe_sink(sink: SqlSink) -> Probe:
-    """The result of the test of a sink."""
+    """The result of the connection test of a SQL sink."""
     creates = sink.place.engine == "sqlite" and sink.create != "never"
     if creates and not file_of(sink.place).exists():
         return Probe(offers={"tables": []})
@@ -33,7 +33,7 @@ def probe_sink(sink: SqlSink) -> Probe:
 
 
 def probe_source(source: SqlSource) -> Probe:
-    """The result of the test of a source, with its first rows."""
+    """The result of the connection test of a SQL source, with its first rows."""
     return _connected(source, lambda database: _source(database, source))
 
 
@@ -96,6 +96,6 @@ def _sink(database: Database, sink: SqlSink) -> Probe:
 
 
 def offers_of(database: Database, table: TableName | None, tables: list[str]) -> dict[str, list[str]]:
-    """The tables of a database, and the columns of one of them."""
+    """The tables of a database, and the columns of the given table."""
     columns = database.columns(table) if table is not None else []
     return {"tables": tables, **({"columns": [column.name for column in columns]} if columns else {})}

@@ -1,4 +1,4 @@
-"""What the SQL source and sink share: the address of a database, the login and the name of a table."""
+"""Shared parts of the SQL source and sink: the address of a database, the login and the name of a table."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ SCHEMES: dict[str, Engine] = {
 PORTS = {"postgresql": 5432, "mysql": 3306}
 
 TABLE = r"[^.\s\x00]+(\.[^.\s\x00]+)?"
-"""A table, with its schema if need be."""
+"""A table name, optionally with its schema."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A database: where it is, and who logs in."""
+    """The address, name and login of a database."""
 
     engine: Engine
     database: str
-    """Its name; for SQLite the path of its file."""
+    """The name of the database; for SQLite, the path of its file."""
     host: str = ""
     port: int = 0
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     options: dict[str, str] = field(default_factory=dict)
-    """What stands behind the `?` of the URL."""
+    """The options after the `?` of the URL."""
 
     @property
     def address(self) -> str:
-        """Where it is, without the login."""
+        """The address of the database, without the login."""
         if self.engine == "sqlite":
             return self.database
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def safe(self, text: str) -> str:
-        """A text of the database without the password."""
+        """A text from the database with the password masked."""
         return text.replace(self.password, "***") if self.password else text
 
 
 @dataclass(frozen=True)
 class TableName:
-    """The name of a table; without a schema, that of the connection is meant."""
+    """The name of a table; without a schema, the default schema of the connection applies."""
 
     schema: str | None
     name: str
@@ -71,13 +71,13 @@ class TableName:
         return f"{self.schema}.{self.name}" if self.schema else self.name
 
     def beside(self, name: str) -> TableName:
-        """A table in the same schema, unless it has one of its own."""
+        """Another table, in the same schema unless `name` includes one."""
         other = TableName.of(name)
         return other if other.schema else TableName(self.schema, other.name)
 
 
 def place_of(url: str, password: str | None = None) -> Place:
-    """The database of a URL; raises `ValueError` with what is wrong with it."""
+    """The database of a URL; raises `ValueError` with the reason if the URL is invalid."""
     scheme, separator, _ = url.partition("://")
     engine = SCHEMES.get(scheme.partition("+")[0].lower())
     if not separator or engine is None:
@@ -107,7 +107,7 @@ def place_of(url: str, password: str | None = None) -> Place:
 
 
 class SqlEnd(Component):
-    """How a database is reached."""
+    """The address and login of a database."""
 
     url: DatabaseUrl = Field(
         min_length=1,
@@ -139,7 +139,7 @@ class SqlEnd(Component):
 
     @property
     def connect_timeout_s(self) -> float:
-        """How long a connection may take, in seconds."""
+        """The connection timeout in seconds."""
         return self.connect_timeout_ms / 1000
 
 

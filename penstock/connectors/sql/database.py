@@ -1,4 +1,4 @@
-"""A connection to a database: what the sink, the source and the connection test need of each engine."""
+"""The interface of a database connection that the sink, the source and the connection test use."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Target:
-    """A table as a batch is written to it: the columns that events have, by name."""
+    """A table to write batches to, with the columns that events provide, by name."""
 
     table: TableName
     columns: Mapping[str, Column]
     """The name of a column of the events → the column of the table."""
     key: tuple[str, ...] = ()
-    """The columns of the table that name a row."""
+    """The columns of the table that identify a row."""
     only_key: bool = True
     """Whether no other unique index can conflict."""
 
 
 class Database(ABC):
-    """A connection. Used by one thread, except for `cancel`. Errors of its client are `errors`."""
+    """A database connection. Used by one thread, except for `cancel`. Its client raises `errors`."""
 
     quote: ClassVar[str] = '"'
     key_type: ClassVar[str | None] = None
-    """The type of a text that is part of a key, if it is another."""
+    """The type of a text column in a key, if it differs from other text columns."""
     booleans: ClassVar[bool] = True
-    """Whether it has booleans; else they are integers."""
+    """Whether the database has booleans; else they are integers."""
     text_type: ClassVar[str] = "TEXT"
-    """The type that any value is cast to, to get its text."""
+    """The type to which any value can be cast to get its text."""
 
     errors: tuple[type[Exception], ...]
 
@@ -55,15 +55,15 @@ class Database(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connection; a transaction that is open is rolled back."""
+        """Close the connection; an open transaction is rolled back."""
 
     @abstractmethod
     def cancel(self) -> None:
-        """Interrupt what the connection is doing, from another thread."""
+        """Interrupt the running statement of the connection, from another thread."""
 
     @abstractmethod
     def run(self, statement: str) -> int:
-        """Run a statement; the number of rows that it has changed."""
+        """Run a statement; returns the number of rows that it has changed."""
 
     @abstractmethod
     def rows(self, query: str) -> list[tuple[Any, ...]]:
@@ -71,17 +71,17 @@ class Database(ABC):
 
     @abstractmethod
     def explained(self, error: Exception) -> PenstockError:
-        """An error of the client in words: `Invalid` if a retry cannot help. Paths as in a sink."""
+        """The error for a client exception: `Invalid` if a retry can't help. Paths are as in a sink."""
 
     @abstractmethod
     def flaw(self, error: Exception) -> Flaw | None:
-        """Why a row was not taken; None if rows are not what the error is about."""
+        """Why a row was rejected; None if the error is not about rows."""
 
     # Tables
 
     @abstractmethod
     def tables(self) -> list[str]:
-        """The tables and views that a user may want to name."""
+        """The tables and views to suggest to a user."""
 
     @abstractmethod
     def columns(self, table: TableName) -> list[Column]:
@@ -89,7 +89,7 @@ class Database(ABC):
 
     @abstractmethod
     def unique_keys(self, table: TableName) -> list[tuple[str, ...]]:
-        """The columns of each unique index that can name a row."""
+        """The columns of each unique index that can identify a row."""
 
     @abstractmethod
     def type_for(self, kind: pa.DataType) -> str:
@@ -107,7 +107,7 @@ class Database(ABC):
         self.run(f"ALTER TABLE {self.table(table)} ADD COLUMN {self.name(name)} {kind}")
 
     def table_options(self) -> str:
-        """What follows the columns of a new table."""
+        """Table options that follow the columns in CREATE TABLE."""
         return ""
 
     def holds(self, event: pa.DataType, column: Column) -> bool:
@@ -132,23 +132,23 @@ class Database(ABC):
 
     @abstractmethod
     def spark_type(self, column: Column) -> str:
-        """The type of Spark for the values of a column."""
+        """The Spark type for the values of a column."""
 
     @abstractmethod
     def read(self, query: str, schema: pa.Schema) -> pa.Table:
-        """The rows of a query; those with a value that does not fit `schema` raise `Unfit`."""
+        """The rows of a query; a value that doesn't match `schema` raises `Unfit`."""
 
     def selected(self, column: Column) -> str:
-        """A column in the form in which it is read."""
+        """The SQL expression with which a column is read."""
         return self.name(column.name)
 
     def as_text(self, column: Column) -> str:
-        """A column as text that `literal` brings back."""
+        """The SQL expression of a column as text, which `literal` converts back."""
         name = self.name(column.name)
         return f"HEX({name})" if column.kind == "binary" else f"CAST({name} AS {self.text_type})"
 
     def literal(self, column: Column, text: str) -> str:
-        """A value of a column, from its text."""
+        """The SQL literal for a value of a column, from its text."""
         if column.kind in ("integer", "decimal", "double", "float") and NUMBER.fullmatch(text):
             return text
         return f"x'{text}'" if column.kind == "binary" else self.text(text)
@@ -156,7 +156,7 @@ class Database(ABC):
     # A transaction
 
     def prepare(self, target: Target, schema: pa.Schema) -> None:  # noqa: B027 (most need nothing)
-        """Prepare the connection for batches of a target whose data have this schema."""
+        """Prepare the connection for batches of this schema that are written to a target."""
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -172,7 +172,7 @@ class Database(ABC):
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """A part of the transaction that is undone if it fails."""
+        """A savepoint: this part of the transaction is rolled back if a row is rejected."""
         self.run(f"SAVEPOINT {SAVEPOINT}")
         try:
             yield
@@ -185,11 +185,11 @@ class Database(ABC):
 
     @abstractmethod
     def insert(self, target: Target, data: pa.Table) -> None:
-        """Insert events; `data` has the columns of the table, by their names."""
+        """Insert events; `data` has columns of the table, matched by name."""
 
     @abstractmethod
     def upsert(self, target: Target, data: pa.Table) -> None:
-        """Insert events, or replace the rows with the same key; no key is there twice."""
+        """Insert events, or replace the rows with the same key; `data` has no key twice."""
 
     @abstractmethod
     def delete(self, target: Target, keys: pa.Table) -> None:
@@ -211,12 +211,12 @@ class Database(ABC):
 
     @staticmethod
     def text(value: str) -> str:
-        """A text as a literal. Every connection is set up so that a backslash is a plain character."""
+        """A text as a SQL literal. All connections are configured to treat a backslash as plain text."""
         return "'" + value.replace("'", "''") + "'"
 
 
 def connect(place: Place, timeout_s: float, *, create: bool = False) -> Database:
-    """A new connection; raises `Invalid` or `Unavailable`. `create`: a missing file of SQLite is made."""
+    """A new connection; raises `Invalid` or `Unavailable`. `create`: create a missing SQLite file."""
     if place.engine == "postgresql":
         from penstock.connectors.sql.postgres import Postgres
 

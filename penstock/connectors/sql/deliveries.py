@@ -1,4 +1,4 @@
-"""The table that remembers delivered batches, in the transaction that has written their rows."""
+"""The table that records delivered batches, written in the same transaction as their rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from penstock.connectors.sql.database import Database
 from penstock.connectors.sql.target import create_once
 
 KEPT = 1000
-"""Batches of a sink that are remembered. A batch is repeated only before the next one is delivered."""
+"""Number of batches retained per sink. A batch is retried only until the next one is delivered."""
 
 KEPT_DAYS = 30
-"""Days for which batches are remembered that were counted anew."""
+"""Days for which batches of earlier lineages, from before a pipeline started over, are retained."""
 
 EVERY = 100
-"""Old batches are forgotten once in so many."""
+"""Old batches are deleted once every this many batches."""
 
 KEY = ("pipeline", "sink", "lineage", "batch")
 TEXTS = {
@@ -37,7 +37,7 @@ AGED = {
 
 @dataclass(frozen=True)
 class Deliveries:
-    """The batches that a database has."""
+    """The delivered batches that a database has recorded."""
 
     database: Database
     table: TableName
@@ -53,9 +53,9 @@ class Deliveries:
         create_once(self.database, self.table, columns, KEY)
 
     def claim(self, delivery: DeliveryId, events: int) -> bool:
-        """Enter a batch; false if it is there already.
+        """Record a batch; false if it is already recorded.
 
-        Another process with the same batch waits here until this transaction ends.
+        Another process with the same batch blocks here until this transaction ends.
         """
         values = ", ".join(
             [*(self.database.text(value) for value in _texts(delivery)), str(delivery.batch), str(events)]
@@ -67,7 +67,7 @@ class Deliveries:
         return self.database.run(f"INSERT {into} ON CONFLICT DO NOTHING") > 0
 
     def reject(self, delivery: DeliveryId, rejected: Sequence[Rejected]) -> None:
-        """Remember the events that were not taken, so that a batch that is repeated reports them again."""
+        """Record the rejected events of a batch, so that a retry of the batch reports them again."""
         text = json.dumps([vars(each) for each in rejected], default=_iso)
         self.database.run(
             f"UPDATE {self._name} SET events = events - {len(rejected)}, "
@@ -75,14 +75,14 @@ class Deliveries:
         )
 
     def known(self, delivery: DeliveryId) -> tuple[int, list[Rejected]]:
-        """The number of events of a batch that was delivered, and those that were not taken."""
+        """The number of events of a delivered batch, and its rejected events."""
         query = f"SELECT events, rejected FROM {self._name} WHERE {self._is(delivery)}"
         for events, text in self.database.rows(query):
             return int(events), [_restored(**each) for each in json.loads(text or "[]")]
         return 0, []
 
     def prune(self, delivery: DeliveryId) -> None:
-        """Forget old batches, now and then."""
+        """Delete the records of old batches, once every `EVERY` batches."""
         if delivery.batch % EVERY:
             return
         name, text = self.database.name, self.database.text

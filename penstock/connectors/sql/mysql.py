@@ -1,4 +1,4 @@
-"""MySQL and MariaDB, through PyMySQL: rows are the text of INSERT statements, made by Arrow."""
+"""MySQL and MariaDB, through PyMySQL: rows are sent as the text of INSERT statements, built by Arrow."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,NO_ZERO_DATE,NO_ZERO_IN_DATE,NO_ENGINE_SUBSTITUTION"
-"""Values that do not fit are errors, and a quote is the only character of a text that has to be doubled."""
+"""Invalid values are errors, and a quote is the only character in a text that has to be escaped."""
 
 STATEMENT = 1024 * 1024
-"""Bytes of rows in a statement, unless the server takes less."""
+"""Maximum bytes of rows in a statement, unless the server accepts less."""
 
 CHUNK = 5_000
-"""Rows whose text is made at a time."""
+"""Number of rows that are converted to text at a time."""
 
 LOST_S = 120
-"""Seconds after which a statement without an answer ends the connection."""
+"""Seconds after which a statement without a response closes the connection."""
 
 OPTIONS = {
     "ssl_ca": str, "ssl_cert": str, "ssl_key": str, "unix_socket": str, "ssl_verify_cert": bool,
@@ -70,7 +70,7 @@ CODES = {
     1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint", 9: "int",
     10: "date", 12: "datetime", 13: "year", 246: "decimal", 0: "decimal",
 }  # fmt: skip
-"""Numbers of types in the answer to a query; all others are read as text."""
+"""Type codes in the result of a query; all others are read as text."""
 
 FLAWS = {
     1048: "null_value", 1364: "null_value", 1062: "duplicate_key", 1169: "duplicate_key",
@@ -79,7 +79,7 @@ FLAWS = {
     1265: "wrong_value", 1292: "wrong_value", 1366: "wrong_value", 1411: "wrong_value", 1526: "wrong_value",
     3140: "wrong_value", 1367: "wrong_value", 1644: "refused", 1153: "too_long", 4078: "wrong_value",
 }  # fmt: skip
-"""Numbers of MySQL's errors about rows."""
+"""Numbers of the MySQL errors that reject a row."""
 
 NUMBERS = {
     1044: FORBIDDEN, 1045: LOGIN, 1049: UNKNOWN_DATABASE, 1142: FORBIDDEN, 1143: FORBIDDEN, 1227: FORBIDDEN,
@@ -116,7 +116,7 @@ class MySQL(Database):
             import pymysql
         except ImportError:
             raise missing_client("mysql", "MySQL") from None
-        # A broken connection may show as an error of the socket, or of what was left of an answer.
+        # A broken connection may surface as a socket error, or as an error in a partial response.
         self.errors = (pymysql.Error, OSError)
         try:
             self._connection: Any = pymysql.connect(
@@ -213,7 +213,7 @@ class MySQL(Database):
         if target.only_key:
             changes = changes or [f"{first} = {first}"]
         else:
-            # The row in conflict may be another one, by another index: NULL in a key is then an error.
+            # The conflicting row may be a different one, by another index; a NULL in the key then raises.
             same = " AND ".join(f"{self.name(k)} <=> VALUES({self.name(k)})" for k in target.key)
             changes.insert(0, f"{first} = IF({same}, {first}, NULL)")
         try:
@@ -269,7 +269,7 @@ class MySQL(Database):
         return self.text(table.schema or self.place.database), self.text(table.name)
 
     def _checked_as_json(self, table: TableName) -> list[str]:
-        """Columns of MariaDB that are JSON, which there is a text with a check."""
+        """The JSON columns of a MariaDB table, where JSON is a text with a check constraint."""
         if not self._is_mariadb:
             return []
         query = (
@@ -283,7 +283,7 @@ class MySQL(Database):
         return [each[1].replace("``", "`") for each in found if each]
 
     def _send(self, head: str, data: pa.Table, tail: str = "") -> None:
-        """Run statements, each with as many rows as the server takes."""
+        """Run statements, each with as many rows as the server accepts."""
         for rows in self._chunks(data):
             self.run(f"{head}{','.join(rows)}{tail}")
 

@@ -1,4 +1,4 @@
-"""PostgreSQL, through the Arrow driver: rows travel as binary COPY, not as objects of Python."""
+"""PostgreSQL, through the Arrow driver: rows are sent as binary COPY, not as Python objects."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ STAGE = "penstock_stage"
 SETTINGS = ("SET TIME ZONE 'UTC'", "SET standard_conforming_strings = on")
 
 LOST_MS = 30_000
-"""Milliseconds after which data that a dead server does not acknowledge ends the connection."""
+"""Milliseconds after which data that the server has not acknowledged closes the connection."""
 
 KINDS: dict[int, Kind] = {
     16: "boolean", 17: "binary", 20: "integer", 21: "integer", 23: "integer", 25: "text", 114: "json",
     700: "float", 701: "double", 1042: "text", 1043: "text", 1082: "date", 1114: "timestamp",
     1184: "timestamptz", 1700: "decimal", 3802: "json",
 }  # fmt: skip
-"""Numbers of PostgreSQL's types."""
+"""Kinds of columns by the OID of their PostgreSQL type."""
 
 SPARK = {
     16: "BOOLEAN", 17: "BINARY", 20: "BIGINT", 21: "SMALLINT", 23: "INT", 700: "FLOAT", 701: "DOUBLE",
     1082: "DATE", 1114: "TIMESTAMP_NTZ", 1184: "TIMESTAMP",
 }  # fmt: skip
-"""Types of Spark for values that the driver reads as they are; all others are read as text."""
+"""Spark types of values that the driver reads natively; all others are read as text."""
 
 FLAWS = {
     "23502": "null_value", "23503": "foreign_key", "23505": "duplicate_key", "23514": "check_failed",
     "22001": "too_long", "22003": "out_of_range", "22008": "out_of_range", "P0001": "refused",
 }  # fmt: skip
-"""SQLSTATEs of rows that are not taken; other ones of `FLAW_CLASSES` are a `wrong_value`."""
+"""SQLSTATEs of rejected rows; others in `FLAW_CLASSES` are a `wrong_value`."""
 
 FLAW_CLASSES = ("21", "22", "23", "44")
 
@@ -103,7 +103,7 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog',
 class Postgres(Database):
     """A connection to PostgreSQL.
 
-    Transactions are begun by statements: those of the driver itself do not know savepoints.
+    Transactions are started by statements: the driver's own transactions don't support savepoints.
     """
 
     def __init__(self, place: Place, timeout_s: float) -> None:
@@ -146,7 +146,7 @@ class Postgres(Database):
         return list(self._cursor.fetchall())
 
     def begin(self) -> None:
-        # Constraints that are checked at the commit could not be blamed on a row.
+        # A violation of a constraint that is checked at commit could not be attributed to a row.
         self._staged = False
         self.run("BEGIN")
         self.run("SET CONSTRAINTS ALL IMMEDIATE")
@@ -166,7 +166,7 @@ class Postgres(Database):
         return "jsonb" if is_json(kind) else _own_type(kind)[1]
 
     def prepare(self, target: Target, schema: pa.Schema) -> None:
-        # COPY by the driver looks in the first schema of the path only.
+        # The driver's COPY only searches the first schema of the search path.
         found = self.rows(SCHEMA.format(self.text(self.table(target.table))))
         self._schema = str(found[0][0])
         columns = ", ".join(f"{self.name(field.name)} {_own_type(field.type)[1]}" for field in schema)
@@ -237,7 +237,7 @@ class Postgres(Database):
         return f"{self.name(column.name)}::text"
 
     def literal(self, column: Column, text: str) -> str:
-        return self.text(text)  # of no type yet, so that it gets that of the column
+        return self.text(text)  # untyped, so that it gets the type of the column
 
     def read(self, query: str, schema: pa.Schema) -> pa.Table:
         self._cursor.execute(query)
@@ -263,14 +263,14 @@ class Postgres(Database):
         return f"{into} SELECT {values} FROM pg_temp.{STAGE}"
 
     def _cast(self, column: Column) -> str:
-        """The cast of a staged value, where an assignment would not convert it.
+        """The cast of a staged value, if an assignment would not convert it.
 
-        Without a length: an explicit cast would cut the value, an assignment does not.
+        Without a length: an explicit cast would truncate the value, an assignment does not.
         """
         return f"::{column.base}" if column.kind in ("json", "other") else ""
 
     def _fill(self, data: pa.Table) -> None:
-        """Copy events to the temporary table, which has no others then."""
+        """Copy events to the temporary table, replacing its rows."""
         if self._staged:
             self.run(f"TRUNCATE pg_temp.{STAGE}")
         self._staged = True
@@ -302,7 +302,7 @@ def _uri(place: Place, timeout_s: float) -> str:
 
 
 def _said(error: Exception) -> str:
-    """What the server says, with its detail."""
+    """The server's error message, with its detail."""
     parts = {_plain(name): _plain(value) for name, value in getattr(error, "details", None) or ()}
     told = [parts.get("PG_DIAG_MESSAGE_PRIMARY"), parts.get("PG_DIAG_MESSAGE_DETAIL")]
     known = ": ".join(part.rstrip(".") for part in told if part)
@@ -336,7 +336,7 @@ def _column(
 
 
 def _own_type(kind: pa.DataType) -> tuple[int, str]:
-    """The type that binary COPY of an Arrow column has, by number and by name."""
+    """The OID and name of the PostgreSQL type as which an Arrow column is sent by binary COPY."""
     import pyarrow as pa
     from pyarrow import types as is_
 
@@ -354,13 +354,13 @@ def _own_type(kind: pa.DataType) -> tuple[int, str]:
 
 
 def _is_same(kind: pa.DataType, column: Column) -> bool:
-    """Whether binary COPY of an Arrow column is that of a table's column."""
+    """Whether a table's column accepts the binary COPY format of an Arrow column."""
     code = _own_type(kind)[0]
     return column.code == code or (code == 25 and column.code in (1042, 1043, 114))
 
 
 def _as_text(data: pa.Table) -> pa.Table:
-    """The table with JSON as text."""
+    """The table with JSON columns as text."""
     import pyarrow.compute as pc
 
     for at, field in enumerate(data.schema):

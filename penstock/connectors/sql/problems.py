@@ -1,4 +1,4 @@
-"""Failures of databases in words: what is wrong, what to do, and whether a retry can help."""
+"""Problems for failures of databases: the message, a hint, and whether a retry can help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.errors import Invalid, PenstockError, Problem, Unavailable, did_yo
 
 @dataclass(frozen=True)
 class Flaw:
-    """Why a database does not take a row."""
+    """The reason why a database rejects a row."""
 
     code: str
     message: str
@@ -20,11 +20,11 @@ class Flaw:
 
 @dataclass(frozen=True)
 class Rule:
-    """An error of a database that is known better."""
+    """The problem to report for a known kind of database error."""
 
     code: str
     message: str
-    """`{0}` is what the database says; `{address}`, `{database}` and `{user}` are those of the URL."""
+    """`{0}` is the database's message; `{address}`, `{database}` and `{user}` are from the URL."""
     hint: str
     path: str | None = "url"
     fatal: bool = True
@@ -68,7 +68,7 @@ FAILING = Rule("sql_failed", "the database reports: {0}", "it is retried automat
 
 
 def error_of(rule: Rule, said: str, place: Place) -> PenstockError:
-    """The error of a rule, with what the database says."""
+    """The error of a rule, with the database's message."""
     named = {
         "address": place.address,
         "database": place.database,
@@ -82,12 +82,12 @@ def error_of(rule: Rule, said: str, place: Place) -> PenstockError:
 
 
 def matching(said: str, patterns: Iterable[tuple[str, Rule]]) -> Rule | None:
-    """The rule of the first pattern that is found in a text."""
+    """The rule of the first pattern that matches a database's message."""
     return next((rule for pattern, rule in patterns if re.search(pattern, said)), None)
 
 
 def unknown_table(table: TableName, found: Iterable[str], *, creatable: bool = True) -> Problem:
-    """The problem of a table that is not there."""
+    """The problem for a table that doesn't exist."""
     names = list(found)
     hint = did_you_mean(str(table), names) if names else "create the table"
     if creatable:
@@ -96,7 +96,7 @@ def unknown_table(table: TableName, found: Iterable[str], *, creatable: bool = T
 
 
 def missing_client(extra: str, name: str) -> Invalid:
-    """The error of a client library that is not installed."""
+    """The error for a client library that is not installed."""
     message = f"the {name} client is not installed"
     hint = f"pip install 'penstock[{extra}]'"
     return Invalid(Problem(code="missing_client", message=message, path="url", hint=hint))

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from penstock.connectors.sql.source import SqlSource
 
 MARK = "penstock_"
-"""The columns of the position, beside those that are read, begin with this."""
+"""Prefix of the position columns, which are read in addition to the source's columns."""
 
 ROWS = "q"
-"""The name of the table or query in a statement."""
+"""The alias of the table or query in a statement."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a source reads: its columns, and those that order its rows."""
+    """The columns that a source reads, and the columns that order its rows."""
 
     columns: list[Column]
     order: list[Column]
@@ -41,7 +41,7 @@ class Layout:
 
 
 def layout_of(database: Database, source: SqlSource) -> Layout:
-    """The columns of the table or query; raises `Invalid` if there is no such table, or no order."""
+    """The layout of the table or query; raises `Invalid` if the table doesn't exist or has no order."""
     if source.table is not None:
         table = TableName.of(source.table)
         columns = database.columns(table)
@@ -76,7 +76,7 @@ def layout_of(database: Database, source: SqlSource) -> Layout:
 
 
 def _key(database: Database, source: SqlSource) -> Sequence[str]:
-    """The columns that tell rows with the same value of `column` apart."""
+    """The columns that distinguish rows with the same value of `column`."""
     if source.key is not None:
         return source.key
     keys = database.unique_keys(TableName.of(source.table)) if source.table is not None else []
@@ -90,7 +90,7 @@ def _key(database: Database, source: SqlSource) -> Sequence[str]:
 
 
 class SqlReceiver(Receiver):
-    """Asks for the rows behind the last one that was read."""
+    """Polls a table or query for the rows after the last row that was read."""
 
     def __init__(self, source: SqlSource, schema: pa.Schema) -> None:
         self.source, self.schema = source, schema
@@ -100,7 +100,7 @@ class SqlReceiver(Receiver):
         self._due = 0.0
         self._stopped = threading.Event()
         self._horizon: deque[tuple[float, str]] = deque()
-        """When the greatest value of the column was looked at, and that value."""
+        """Observations of the column's greatest value: the time, and that value."""
 
     def open(self, position: str | None) -> None:
         self._database = connect(self.source.place, self.source.connect_timeout_s)
@@ -156,7 +156,7 @@ class SqlReceiver(Receiver):
             raise in_query(self._database.explained(error), self.source) from None
 
     def _page(self, database: Database, until: str | None) -> pa.Table:
-        """The next rows, with the columns of the position at the end."""
+        """The next rows, with the position columns at the end."""
         import pyarrow as pa
 
         assert self._layout is not None
@@ -178,9 +178,9 @@ class SqlReceiver(Receiver):
         return database.read(query, pa.schema([*self.schema, *fields]))
 
     def _until(self, database: Database) -> str | None:
-        """The value of the column up to which rows are read now; None: all, "": none.
+        """The value of the column up to which rows are read now; None: all rows, "": no rows.
 
-        A row may become visible after one with a greater value. The greatest value is therefore looked at,
+        A row may become visible after a row with a greater value. The greatest value is therefore recorded,
         and rows up to it are read `lag_ms` later.
         """
         lag_ms = self.source.lag_ms
@@ -219,7 +219,7 @@ class SqlReceiver(Receiver):
         return json.dumps(about, ensure_ascii=False)
 
     def _restored(self, position: str | None) -> list[str] | None:
-        """The last row that was read; None if that was of another table, or in another order."""
+        """The position of the last row read; None if it is from another table or another order."""
         if position is None:
             return None
         about: dict[str, Any] = json.loads(position)
@@ -228,12 +228,12 @@ class SqlReceiver(Receiver):
 
 
 def _own(database: Database, column: Column) -> str:
-    """A column of the table: its name alone may mean a column of the answer, which is text."""
+    """A column qualified with its table: the name alone may mean a column of the result, which is text."""
     return f"{ROWS}.{database.name(column.name)}"
 
 
 def in_query(error: PenstockError, source: SqlSource) -> PenstockError:
-    """The error with the path of what the source reads."""
+    """The error with the path `table` or `query`, whichever the source reads."""
     path = "table" if source.table is not None else "query"
     problems = [
         problem.model_copy(update={"path": path}) if problem.path == "table" else problem
@@ -243,7 +243,7 @@ def in_query(error: PenstockError, source: SqlSource) -> PenstockError:
 
 
 def _behind(database: Database, order: Sequence[Column], after: Sequence[str]) -> Iterator[str]:
-    """Conditions for rows that come after one in an order; the first of them can use an index."""
+    """Conditions for rows after a position in an order; the first condition can use an index."""
     names = [database.name(column.name) for column in order]
     values = [database.literal(column, text) for column, text in zip(order, after, strict=True)]
     if len(names) > 1:

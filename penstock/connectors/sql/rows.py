@@ -1,4 +1,4 @@
-"""Rows of a database as Arrow columns of the schema that a source has."""
+"""Rows of a database as Arrow columns of a source's schema."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Unfit(Exception):
-    """A value of a database that its column in the schema can't hold."""
+    """A database value that its column in the schema can't hold."""
 
     def __init__(self, column: str, value: object, wanted: str) -> None:
         super().__init__(f"'{column}' has the value {str(value)[:100]!r}, which is not a valid {wanted}")
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of a table, in their order, converted to those of a schema; nothing is lost."""
+    """The columns of a table, in their order, converted losslessly to the columns of a schema."""
     import pyarrow as pa
 
     columns = [
@@ -32,7 +32,7 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def from_rows(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
-    """Rows of a client of Python as columns of a schema."""
+    """Rows of a Python database client as columns of a schema."""
     import pyarrow as pa
 
     values = list(zip(*rows, strict=True)) or [()] * len(schema)
@@ -103,7 +103,7 @@ def _local(value: Any) -> datetime:
 
 
 def _instant(value: Any) -> datetime:
-    """A moment; without a zone it is one of UTC, as the connection was set up."""
+    """A point in time; without a time zone it is UTC, as the connection is configured."""
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     if not isinstance(moment, datetime):
         raise ValueError(value)
@@ -118,4 +118,4 @@ CHANGES: dict[Kind, Callable[[Any], Any]] = {
     "timestamp": _local,
     "timestamptz": _instant,
 }
-"""Values of a client in the form that Arrow takes."""
+"""Conversions of a client's values to the types that Arrow accepts, by kind."""

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 BESIDE = ("_key", "_headers")
-"""Columns that go with an event and are not its content."""
+"""Metadata columns of an event, which are not written."""
 
 
 class Operation(Spec):
-    """The column that says what has happened to a row."""
+    """The column with the operation of an event: delete or upsert."""
 
     column: str = Field(min_length=1, description="Name of the column. It is not written to the table.")
     delete: list[str] = Field(
@@ -40,12 +40,12 @@ class SqlSink(TableEnd, Sink):
     """Writes events as rows of a table in PostgreSQL, MySQL, MariaDB or SQLite.
 
     Delivery is exactly-once: the rows of a batch are committed in one transaction together with the id of the
-    batch, in the table `penstock_deliveries`, and a batch whose id is there is not written again.
+    batch in the table `penstock_deliveries`, and a batch whose id is in that table is not written again.
 
-    Columns are matched by name; `_key` and `_headers` are left out. Values are never rounded or cut: an event
-    that the table does not take, because of a type, a length, NOT NULL, CHECK, a foreign key or a unique
-    index, goes to the dead letters with what the database says, and the other events of its batch are
-    written. Of several events with one key in a batch, `upsert` and `sync` write the last one.
+    Columns are matched by name; `_key` and `_headers` are not written. Values are never rounded or truncated:
+    an event that the table rejects, because of a type, a length, NOT NULL, CHECK, a foreign key or a unique
+    index, goes to the dead letters with the database's error message, and the other events of its batch are
+    written. If a batch has several events with the same key, `upsert` and `sync` write the last one.
     """
 
     type: Literal["sql"] = "sql"
@@ -162,7 +162,7 @@ key: [id]
 
 
 def _as_json(schema: StructType, name: str) -> Column:
-    """A nested column as a struct of one JSON text, by which the writer knows it from a plain text."""
+    """A nested column as a struct with one JSON text, so that the writer can tell it from plain text."""
     from pyspark.sql import functions as f
 
     from penstock.connectors.file.form import WRITE, columns_in_form

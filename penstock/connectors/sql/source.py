@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 class SqlSource(SqlEnd, ReceivedSource):
     """Reads the rows of a table, or of a query, in PostgreSQL, MySQL, MariaDB or SQLite.
 
-    With `mode: incremental` it asks again and again for rows whose `column`, an increasing number or time, is
-    greater than that of the last row. Rows that are changed or deleted are seen only if the column grows with
-    a change; to see every change, read the log of the database instead. `mode: snapshot` reads all rows once,
-    in the order of the key, and the pipeline completes.
+    With `mode: incremental`, the source polls for rows whose `column`, an increasing number or time, is
+    greater than in the last row. Changed or deleted rows are captured only if the column increases with the
+    change; to capture every change, read the database's log instead. `mode: snapshot` reads all rows once, in
+    the order of the key, and then the pipeline ends as `completed`.
 
     Each row is read exactly once: the column and the key of the last row are stored with the rows in the
-    pipeline's input stream, and after a crash it goes on right behind them. The exception are rows that
-    become visible more than `lag_ms` after a row with a greater value of `column`: they are not read.
+    pipeline's input stream, and after a crash the source resumes right after that row. The exception is a row
+    that becomes visible more than `lag_ms` after a row with a greater value of `column`: it is not read.
     """
 
     type: Literal["sql"] = "sql"

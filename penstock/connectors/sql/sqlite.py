@@ -1,4 +1,4 @@
-"""SQLite, through the module of Python."""
+"""SQLite, through Python's `sqlite3` module."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 EXACT_DIGITS = 15
-"""Digits of a decimal that SQLite keeps in a column with a numeric affinity."""
+"""Digits of a decimal that SQLite preserves in a column with numeric affinity."""
 
 CHUNK = 10_000
-"""Rows that are in Python at a time."""
+"""Number of rows that are converted to Python objects at a time."""
 
 FLAWS = {
     "SQLITE_CONSTRAINT_NOTNULL": "null_value",
@@ -47,7 +47,7 @@ AFFINITIES: tuple[tuple[str, Kind], ...] = (
     (r"INT", "integer"), (r"CHAR|CLOB|TEXT", "text"), (r"BLOB", "binary"), (r"REAL|FLOA|DOUB", "double"),
     (r"DEC|NUM", "decimal"),
 )  # fmt: skip
-"""Declared types, as people write them, in the order in which they are tried."""
+"""Patterns of declared column types, in the order in which they are tried."""
 
 TYPEOF: dict[str, Kind] = {"integer": "integer", "real": "double", "text": "text", "blob": "binary"}
 
@@ -57,11 +57,11 @@ SPARK: dict[Kind, str] = {
 }  # fmt: skip
 
 AS_TEXT: frozenset[Kind] = frozenset({"decimal", "date", "timestamp", "timestamptz", "json"})
-"""What SQLite has no type for."""
+"""Kinds of values that SQLite has no type for."""
 
 
 class SQLite(Database):
-    """A connection to a file of SQLite."""
+    """A connection to an SQLite file."""
 
     booleans: ClassVar = False
 
@@ -70,7 +70,7 @@ class SQLite(Database):
         self.errors = (sqlite3.Error, OverflowError)
         try:
             if create:
-                with contextlib.suppress(OSError):  # the connection says what is wrong
+                with contextlib.suppress(OSError):  # connecting reports the error
                     file_of(place).parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
                 f"{file_of(place).absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
@@ -101,7 +101,7 @@ class SQLite(Database):
         return self._connection.execute(query).fetchall()
 
     def begin(self) -> None:
-        self.run("BEGIN IMMEDIATE")  # a read that becomes a write could fail at once, without a wait
+        self.run("BEGIN IMMEDIATE")  # upgrading a read to a write could fail at once, without waiting
 
     def tables(self) -> list[str]:
         query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"
@@ -117,7 +117,7 @@ class SQLite(Database):
         info = self.rows(f"PRAGMA {schema}table_info({self.name(table.name)})")
         keys = [tuple(sorted(row[1] for row in info if row[5]))]
         for row in self.rows(f"PRAGMA {schema}index_list({self.name(table.name)})"):
-            if row[2] and not row[4]:  # unique, and not of a part of the rows
+            if row[2] and not row[4]:  # unique, and not a partial index
                 parts = self.rows(f"PRAGMA {schema}index_info({self.name(row[1])})")
                 keys.append(tuple(sorted(str(part[2]) for part in parts)))
         return list(dict.fromkeys(key for key in keys if key))
@@ -203,7 +203,7 @@ class SQLite(Database):
         return None
 
     def _sampled(self, table: str, columns: list[Column]) -> list[Column]:
-        """The columns, with the kind of the first value where none is declared."""
+        """The columns; a column without a declared type gets the kind of its first value."""
         for at, column in enumerate(columns):
             if column.kind != "any":
                 continue
@@ -228,14 +228,14 @@ def _column(row: tuple[Any, ...], *, alone: bool) -> Column:
     precision = scale = None
     if kind == "decimal" and (found := re.search(r"\((\d+)\s*(?:,\s*(\d+))?\)", declared)):
         precision, scale = int(found[1]), int(found[2] or 0)
-    # The only integer that is a primary key is the number of the row, which SQLite gives.
+    # A single INTEGER PRIMARY KEY column is the row id, which SQLite assigns.
     filled = default is not None or (bool(key) and alone and declared.upper() == "INTEGER")
     nullable = not not_null and not key
     return Column(name, declared or "ANY", kind, precision, scale, nullable, filled, hidden in (2, 3))
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The values as SQLite holds them: what it has no type for is text in the form of ISO 8601."""
+    """The values as SQLite stores them: values that it has no type for are text, times in ISO 8601."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

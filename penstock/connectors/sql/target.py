@@ -22,9 +22,9 @@ TRANSACTIONAL = ("", "InnoDB", "ROCKSDB", "Aria")
 def target_of(
     database: Database, table: TableName, events: pa.Schema, key: Sequence[str], create: Create
 ) -> Target:
-    """The table for events of a schema; raises `Invalid` with all that does not fit.
+    """The table for events of a schema; raises `Invalid` with all problems.
 
-    A table, or a column, that is missing is created if `create` says so.
+    `create` determines whether a missing table or column is created.
     """
     columns = database.columns(table)
     if not columns:
@@ -54,7 +54,7 @@ def target_of(
 
 
 def matches(names: Sequence[str], columns: Sequence[Column]) -> dict[str, Column]:
-    """The column of the table for each column of the events that has one; upper or lower case if need be."""
+    """The table column for each event column that has one; case is ignored if no name matches exactly."""
     exact = {column.name: column for column in columns}
     loose: dict[str, list[Column]] = {}
     for column in columns:
@@ -85,7 +85,7 @@ def key_problems(database: Database, table: TableName, key: Sequence[str]) -> It
 
 
 def engine_problems(database: Database, table: TableName) -> Iterator[Problem]:
-    """A problem if the table knows no transactions, without which a batch could be there by half."""
+    """A problem if the table has no transactions, without which a batch could be partially written."""
     engine_of = getattr(database, "engine_of", None)
     engine = engine_of(table) if engine_of is not None else ""
     if engine not in TRANSACTIONAL:
@@ -103,7 +103,7 @@ def _create(database: Database, table: TableName, events: pa.Schema, key: Sequen
 
 
 def create_once(database: Database, table: TableName, columns: Mapping[str, str], key: Sequence[str]) -> None:
-    """Create a table, unless another process does so at the same moment."""
+    """Create a table, unless another process creates it concurrently."""
     try:
         database.create(table, columns, key)
     except database.errors:

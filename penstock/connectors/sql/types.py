@@ -1,7 +1,7 @@
 """Types of events and of table columns: which column can hold which events, and which values would change.
 
-A value is never rounded, cut or guessed: a column that could not hold any value of an event's type is an
-error of the pipeline, and a single value that does not fit is a dead letter.
+A value is never rounded, truncated or guessed: a column that can't hold any value of an event's type is an
+error of the pipeline, and a single value that the column can't hold is a dead letter.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Kind = Literal[
     "boolean", "integer", "float", "double", "decimal", "text", "binary", "date", "timestamp", "timestamptz",
     "json", "other", "any",
 ]  # fmt: skip
-"""`timestamptz` is an instant and `timestamp` a local time. `other` is a type of the database that reads its
-values from text, such as UUID, and `any` one that holds everything, as SQLite has it."""
+"""`timestamptz` is an instant and `timestamp` a local time. `other` is a database type that parses its
+values from text, such as UUID, and `any` is a type that holds all values, as in SQLite."""
 
 JSON = "$json"
 """The only field of a struct that holds a nested value as JSON text."""
@@ -40,13 +40,13 @@ HOLDS: Mapping[Kind, frozenset[Kind]] = {
 """The kind of an event's column → the kinds of a table's column that can hold it."""
 
 EXACT_INTEGER = 2**53
-"""The largest integer below which a double holds every other one."""
+"""The largest integer up to which a double represents every integer exactly."""
 
 MICROS = 6
-"""Digits of a second that events have."""
+"""Fractional digits of the seconds of an event's timestamp."""
 
 NO_COLUMN = ("void", "interval", "time(", "object", "geometry", "geography")
-"""Types of Spark that no database has a column for, by how their names begin."""
+"""Prefixes of the names of Spark types that no database has a column for."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +55,19 @@ class Column:
 
     name: str
     type: str
-    """The type as the database calls it."""
+    """The database's name of the type."""
     kind: Kind
     precision: int | None = None
-    """Digits of a decimal, or of the fraction of a second; None: without a limit, or as many as there are."""
+    """Digits of a decimal, or of the fraction of a second; None: unlimited, or full precision."""
     scale: int | None = None
     """Digits of a decimal after the point."""
     nullable: bool = True
     filled: bool = False
-    """Whether the database has a value if there is none: a default, an identity."""
+    """Whether the database provides a value if the event has none: a default, an identity."""
     generated: bool = False
-    """Whether only the database may give it a value."""
+    """Whether only the database can set the value."""
     code: int = 0
-    """The number of the type in PostgreSQL."""
+    """The OID of the type, in PostgreSQL."""
     base: str = ""
     """The type without its length, in PostgreSQL."""
 
@@ -77,7 +77,7 @@ class Column:
 
 
 def is_json(kind: pa.DataType) -> bool:
-    """Whether a column of events has nested values as JSON text."""
+    """Whether an event column contains nested values as JSON text."""
     from pyarrow import types as is_
 
     return bool(is_.is_struct(kind) and kind.num_fields == 1 and kind.field(0).name == JSON)
@@ -104,12 +104,12 @@ def kind_of(kind: pa.DataType) -> Kind:
 
 
 def is_nested(kind: DataType) -> bool:
-    """Whether values become JSON."""
+    """Whether values of a Spark type are written as JSON."""
     return kind.typeName() in ("array", "map", "struct", "variant")
 
 
 def has_no_column(kind: DataType) -> bool:
-    """Whether no database has a column for a type of Spark."""
+    """Whether no database has a column for a Spark type."""
     from penstock.connectors.file.sink import has_no_form
 
     if is_nested(kind):
@@ -118,7 +118,7 @@ def has_no_column(kind: DataType) -> bool:
 
 
 def changed(values: pa.Array, column: Column) -> pa.Array | None:
-    """A mask of the values that the column would hold as another value; None if there are none."""
+    """A mask of the values that the column would store as a different value; None if there are none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Writes batches to a table: each in one transaction with its delivery id, without rows that do not fit."""
+"""Writes batches to a table: each in one transaction with its delivery id, without rejected rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 Flaws = dict[int, Flaw]
-"""The number of a row in its batch → why it was not taken."""
+"""The number of a row in its batch → why it was rejected."""
 
 Action = Literal["insert", "upsert", "delete"]
 
@@ -36,7 +36,7 @@ ROW = "$row"
 
 
 class SqlWriter(SinkWriter):
-    """Writes on the driver, through one connection."""
+    """Writes batches from the driver through one database connection."""
 
     def __init__(self, sink: SqlSink) -> None:
         self.sink = sink
@@ -76,7 +76,7 @@ class SqlWriter(SinkWriter):
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Database]:
-        """The connection. A failure closes it, which rolls back, and the next attempt gets another."""
+        """The connection. A failure closes it, which rolls back, and the next attempt reconnects."""
         self._go_on()
         try:
             if self._database is None:
@@ -97,7 +97,7 @@ class SqlWriter(SinkWriter):
             raise Retryable("the write was cancelled")
 
     def _prepared(self, database: Database, schema: pa.Schema) -> tuple[Target, Deliveries]:
-        """The table and that of the deliveries, for events of a schema."""
+        """The target table and the table of deliveries, for events of a schema."""
         name = self.sink.table_name
         deliveries = Deliveries(database, name.beside(self.sink.deliveries))
         if self._target is None or self._schema != schema:
@@ -115,7 +115,7 @@ class SqlWriter(SinkWriter):
         return [name for name in schema.names if name not in (op, EVENT)]
 
     def _rows(self, database: Database, target: Target, table: pa.Table) -> Flaws:
-        """Write the events; those that cannot be written, with the reason."""
+        """Write the events; returns the rows that can't be written, with the reasons."""
         import numpy as np
 
         data = table.select(self._columns(table.schema))
@@ -124,7 +124,7 @@ class SqlWriter(SinkWriter):
         if self.sink.mode == "insert":
             return flaws | self._sift(database, data, _without(data, flaws), target, "insert")
         deleted, keys = self._deleted(table), data.select(list(target.key))
-        flaws = {row: flaw for row, flaw in flaws.items() if not deleted[row]}  # only its key counts then
+        flaws = {row: flaw for row, flaw in flaws.items() if not deleted[row]}  # a delete uses only the key
         flaws |= _changed(keys, target) | _without_key(keys)
         pending = _without(data, flaws)
         while len(pending):
@@ -132,7 +132,7 @@ class SqlWriter(SinkWriter):
             bad = self._sift(database, keys, last[deleted[last]], target, "delete")
             bad |= self._upserted(database, data, last[~deleted[last]], target)
             flaws |= bad
-            # The row before one that was not taken is the last one of its key now.
+            # The row before a rejected row is now the last row of its key.
             pending = _earlier(keys, np.setdiff1d(pending, last), bad) if bad else pending[:0]
         return flaws
 
@@ -142,7 +142,7 @@ class SqlWriter(SinkWriter):
         if again and len(bad) < len(rows):
             import numpy as np
 
-            # Another row may have had the same value of another unique index until now.
+            # Until now, another row may have had the same value in another unique index.
             kept = {row: flaw for row, flaw in bad.items() if row not in again}
             return kept | self._sift(database, data, np.array(again, np.int64), target, "upsert")
         return bad
@@ -160,7 +160,7 @@ class SqlWriter(SinkWriter):
         return np.asarray(found.to_numpy(), bool)
 
     def _sift(self, database: Database, data: pa.Table, rows: Rows, target: Target, action: Action) -> Flaws:
-        """Write rows; those that cannot be written are found by halving, and the others are written."""
+        """Write rows; rows that can't be written are found by bisection, and all others are written."""
         import pyarrow as pa
 
         if not len(rows):
@@ -189,7 +189,7 @@ class SqlWriter(SinkWriter):
 
 
 def _own(events: pa.Schema, target: Target) -> pa.Schema:
-    """The schema with the names of the table's columns."""
+    """The schema of the events with the names of the table's columns."""
     import pyarrow as pa
 
     names = {name.lower(): name for name in target.columns}
@@ -202,7 +202,7 @@ def _own(events: pa.Schema, target: Target) -> pa.Schema:
 
 
 def _changed(data: pa.Table, target: Target) -> Flaws:
-    """Rows with a value that the table would hold as another one."""
+    """Rows with a value that the table would store as a different value."""
     import pyarrow.compute as pc
 
     flaws: Flaws = {}
@@ -240,14 +240,14 @@ def _without_key(keys: pa.Table) -> Flaws:
 
 
 def _without(data: pa.Table, flaws: Flaws) -> Rows:
-    """The numbers of all rows but those with a flaw."""
+    """The numbers of all rows without a flaw."""
     import numpy as np
 
     return np.setdiff1d(np.arange(data.num_rows), np.fromiter(flaws, np.int64))
 
 
 def _last_of_each(keys: pa.Table, rows: Rows) -> Rows:
-    """The last row of each key, in their order."""
+    """The number of the last row of each key, in ascending order."""
     import numpy as np
     import pyarrow as pa
 
@@ -258,7 +258,7 @@ def _last_of_each(keys: pa.Table, rows: Rows) -> Rows:
 
 
 def _earlier(keys: pa.Table, rows: Rows, bad: Flaws) -> Rows:
-    """Those of `rows` that have the key of a row that was not taken."""
+    """The rows in `rows` with the key of a rejected row."""
     import numpy as np
 
     named = list(zip(*(column.to_pylist() for column in keys.columns), strict=True))
@@ -267,7 +267,7 @@ def _earlier(keys: pa.Table, rows: Rows, bad: Flaws) -> Rows:
 
 
 def _rejected(table: pa.Table, flaws: Flaws) -> list[Rejected]:
-    """The events of rows that were not taken, with the reason."""
+    """The events of rejected rows, with the reasons."""
     import pyarrow as pa
 
     if not flaws:

@@ -1,4 +1,4 @@
-"""The connection test of streams: does the stream exist."""
+"""The connection test of streams: whether the stream exists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.frames.site import Site
 
 
 def probe_stream(site: Site, stream: str) -> Probe:
-    """The result of the test."""
+    """The result of the connection test for a stream."""
     try:
         place_of(site, stream, field="stream")
     except Invalid as error:

@@ -1,4 +1,4 @@
-"""How the columns of a frame become the events of a stream."""
+"""The mapping of a frame's columns to the events of a stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RAW_BESIDE = {"key": KEY, "headers": HEADERS, **BESIDE}
 
 @dataclass(frozen=True)
 class Form:
-    """Which columns of a frame go where in the stored events."""
+    """The mapping of a frame's columns to the stored events of a stream."""
 
     payload: dict[str, str]
     """Column of the stream → column of the frame."""
@@ -41,9 +41,9 @@ class Form:
     """The columns of `payload` become one JSON object, the value of a raw event."""
 
     def select(self, df: DataFrame, *, event: bool = False) -> DataFrame:
-        """The frame with the columns of the stored events, and with `event` the hidden column too.
+        """The frame with the columns of the stored events and, with `event`, the hidden column `$event`.
 
-        Key and headers that no column gives are those that the event came with.
+        Without a column for them, key and headers are those the event arrived with.
         """
         from pyspark.sql import functions as f
 
@@ -63,7 +63,7 @@ class Form:
 
 
 def form_of(schema: StructType, ddl: str | None) -> Form:
-    """The form in which events of `schema` enter a stream that has no quarrel with them."""
+    """The form in which events of `schema` enter a stream with the schema `ddl`; see `misfits`."""
     names = visible(schema.names)
     if ddl is None:
         beside = _beside(schema, RAW_BESIDE)
@@ -78,7 +78,7 @@ def form_of(schema: StructType, ddl: str | None) -> Form:
 
 
 def misfits(schema: StructType, ddl: str | None) -> Iterator[Problem]:
-    """Why events of `schema` cannot enter a stream; paths relative to the sink."""
+    """The problems with storing events of `schema` in a stream; paths are relative to the sink."""
     form = form_of(schema, ddl)
     used = {*form.payload.values(), *form.beside.values()}
     wanted = payload_schema(ddl)
@@ -114,12 +114,12 @@ def _typed_misfits(form: Form, have: pa.Schema, wanted: pa.Schema) -> Iterator[P
 
 
 def demands(ddl: str | None) -> list[str]:
-    """The columns that every event of a stream must have."""
+    """The NOT NULL columns of a stream, which every event must have."""
     return [field.name for field in payload_schema(ddl) if not field.nullable]
 
 
 def sift(batch: pa.RecordBatch, ddl: str | None) -> tuple[pa.RecordBatch, list[Rejected]]:
-    """The selected events without `$event`, and apart from them those that lack what the stream demands."""
+    """The selected events without `$event`, and separately the events with NULL in a NOT NULL column."""
     lacking = {name: batch.column(name) for name in demands(ddl) if batch.column(name).null_count}
     plain = [name for name in batch.schema.names if name != EVENT]
     if not lacking:
@@ -140,7 +140,7 @@ def sift(batch: pa.RecordBatch, ddl: str | None) -> tuple[pa.RecordBatch, list[R
 def encode(
     batch: pa.RecordBatch, ddl: str | None, compression: str, max_events: int, max_bytes: int
 ) -> Iterator[Body]:
-    """Events as the stream stores them. Key and headers are left out where no event has them."""
+    """Events as the stream stores them. Key and headers are omitted if no event has them."""
     if not batch.num_rows:
         return
     payload = payload_schema(ddl)

@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from penstock.streams.storage import Appended, Producer
 
 LOOK_S = 0.1
-"""Seconds between two checks whether a write that waits for room was cancelled."""
+"""Seconds between checks whether a write that waits for space was canceled."""
 
 
 class StreamSink(Sink):
     """Appends each batch to a stream.
 
-    Delivery is exactly-once: a batch enters the stream whole, and one that is repeated after a crash is
-    recognised by its number and not appended again. A typed stream takes the columns it has, by name; they
-    may be narrower, and those that are missing are null. An event that lacks a column which is NOT NULL goes
-    to the dead letters. A raw stream takes a `value`, with `key` and `headers` if they are there; without a
-    `value`, the whole event as a JSON object. In both, `_key` and `_headers` become the key and the headers
-    of the event; without them it keeps those it came with. A full stream makes the pipeline wait, or drops
-    and counts, as the stream's own settings say.
+    Delivery is exactly-once: a batch is appended atomically, and a batch that is retried after a crash is
+    recognized by its number and not appended again. Columns are matched to those of a typed stream by name;
+    their types may be narrower, and missing columns are NULL. An event with NULL in a NOT NULL column goes to
+    the dead letters. A raw stream stores the column `value`, with `key` and `headers` if present; without a
+    `value`, it stores the whole event as a JSON object. In both kinds of stream, `_key` and `_headers` become
+    the key and the headers of the event; without them the event keeps those it arrived with. When the stream
+    is full, its settings determine whether the pipeline waits or events are dropped and counted.
     """
 
     type: Literal["stream"] = "stream"
@@ -89,7 +89,7 @@ class StreamSink(Sink):
 class _Writer(SinkWriter):
     """Appends on the driver, as one producer with numbered batches.
 
-    The events of a stream in Kafka are mostly written by the tasks, and only named here.
+    The events of a stream in Kafka are mostly written by the tasks, and only referenced here.
     """
 
     def __init__(self, site: Site, place: StreamPlace) -> None:
@@ -109,12 +109,12 @@ class _Writer(SinkWriter):
             bodies, rejected = self._encoded(events.table())
         if not bodies:
             return Delivered(0, rejected)
-        # Named by the checkpoint's lineage: a pipeline that starts over counts its batches from zero.
+        # The lineage is part of the name: a pipeline that starts over counts its batches from zero.
         producer = f"{self.site.flow}/{delivery.sink}/{delivery.lineage}"
         try:
             done = self._append(bodies, Producer(producer, delivery.batch, self.site.epoch))
         except Dropped:
-            return Delivered(0, rejected)  # as the stream's settings say; the stream has counted it
+            return Delivered(0, rejected)  # by the stream's settings; the stream has counted the events
         except Refusal as error:
             raise Fault(error.code, str(error)) from None
         return Delivered(done.next - done.first, rejected)
@@ -123,10 +123,10 @@ class _Writer(SinkWriter):
         self._cancelled.set()
 
     def _encoded(self, table: pa.Table) -> tuple[list[Body], list[Rejected]]:
-        """The events in stored form, in the order of the partitions, and those that cannot be stored.
+        """The events in stored form, in the order of the partitions, and the events that can't be stored.
 
-        Encoded here and not in the tasks: a second step in Python costs each of them more than the driver
-        needs for the whole batch.
+        Encoded here and not in the tasks: a second Python step costs each task more than the driver needs
+        for the whole batch.
         """
         from penstock.connectors.stream.form import encode, sift
 
@@ -155,7 +155,7 @@ class _Writer(SinkWriter):
 
     def _enter(self, bodies: list[Body], producer: Producer) -> Pending:
         while not self._cancelled.is_set():
-            # In the other modes the log gives up by itself, and has to count what it dropped.
+            # In the other modes the log gives up on its own, and has to count the events it dropped.
             wait_s = LOOK_S if self.log.storage.spec.buffer.mode == "block" else None
             try:
                 return self.log.submit_bodies(bodies, producer=producer, wait_s=wait_s)

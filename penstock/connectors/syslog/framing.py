@@ -1,4 +1,4 @@
-"""The messages in a stream of bytes: by octet counting or by newlines (RFC 6587)."""
+"""Splits a stream of bytes into messages, by octet counting or by newlines (RFC 6587)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _START = re.compile(rb"[0-9]{1,9}")
 
 
 class Frames:
-    """Cuts the bytes of one connection into messages. A message that is too long becomes several."""
+    """Splits the bytes of one connection into messages. A message that is too long becomes several."""
 
     def __init__(self, framing: Framing, max_bytes: int) -> None:
         self._framing, self._max = framing, max_bytes
         self._rest = bytearray()
         self._missing = 0
-        """Bytes that the current message of known length still has."""
+        """Remaining bytes of the current message, if its length is known."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The messages that are complete with further bytes."""
+        """The messages that are completed by further bytes."""
         self._rest += data
         while self._rest:
             if self._framing == "auto":
@@ -34,7 +34,7 @@ class Frames:
                 yield frame
 
     def end(self) -> bytes | None:
-        """The last message, which nothing ends but the connection."""
+        """The last message, which is terminated only by the end of the connection."""
         rest = bytes(self._rest)
         self._rest.clear()
         return rest or None
@@ -45,7 +45,7 @@ class Frames:
             if found is None:
                 if _START.fullmatch(self._rest):
                     return None
-                self._framing = "newline"  # this is no length: nothing is lost if the rest is read as lines
+                self._framing = "newline"  # not a length: reading the rest as lines loses nothing
                 return b""
             self._missing = int(found[1])
             del self._rest[: found.end()]

@@ -1,4 +1,4 @@
-"""Sockets that take messages of syslog. Nothing is read unless somebody asks: senders by TCP then wait."""
+"""Sockets that receive syslog messages. Nothing is read unless requested, which blocks TCP senders."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from penstock.connectors.syslog.framing import Frames, Framing
 Transport = Literal["udp", "tcp", "tls"]
 
 SO_RXQ_OVFL = 40
-"""Linux tells with each datagram how many it has dropped."""
+"""The socket option with which Linux reports the number of dropped datagrams with each datagram."""
 
 READ = 65536
-"""Bytes that are read at a time; no datagram is larger."""
+"""Bytes to read at a time; no datagram is larger."""
 
 Found = tuple[bytes, str]
 """A message, and the address of its sender."""
 
 
 class Listener:
-    """Takes messages at an address. Used by one thread, except for `stop`."""
+    """Receives messages on an address. Used by one thread, except for `stop`."""
 
     def __init__(
         self,
@@ -37,10 +37,10 @@ class Listener:
         buffer_bytes: int = 8 * 1024 * 1024,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Listen; raises `OSError` if that is not possible."""
+        """Start listening; raises `OSError` on failure."""
         self._transport, self._framing, self._max, self._tls = transport, framing, max_bytes, tls
         self.dropped = 0
-        """Datagrams that the system has dropped since the last call, because they were not read in time."""
+        """Number of datagrams that the system has dropped because they were not read in time."""
         self._seen_drops = 0
         self._pending: deque[Found] = deque()
         self._selector = selectors.DefaultSelector()
@@ -66,7 +66,7 @@ class Listener:
             raise
 
     def take(self, seconds: float, most: int) -> list[Found]:
-        """Up to `most` messages; none if there are none within a number of seconds."""
+        """Up to `most` messages; may be empty if none arrive within `seconds`."""
         if not self._pending:
             for key, _ in self._selector.select(seconds):
                 if key.fileobj is self._socket:
@@ -76,7 +76,7 @@ class Listener:
         return [self._pending.popleft() for _ in range(min(most, len(self._pending)))]
 
     def stop(self) -> None:
-        """Let a `take` that waits return. Called by another thread."""
+        """Make a `take` that is waiting return. Called by another thread."""
         with contextlib.suppress(OSError):
             self._wake_out.send(b"x")
 
@@ -105,7 +105,7 @@ class Listener:
     def _accept(self) -> None:
         try:
             accepted, address = self._socket.accept()
-        except OSError:  # the sender has gone already
+        except OSError:  # the sender has already disconnected
             return
         accepted.setblocking(False)
         if self._tls is not None:
@@ -114,7 +114,7 @@ class Listener:
         self._selector.register(accepted, selectors.EVENT_READ, sender)
 
     def _read(self, sender: _Sender) -> None:
-        """Read what a sender has sent, once; TLS may have read more from the network than it returns."""
+        """Read once from a sender; TLS may have read more from the network than it returns."""
         try:
             while True:
                 data = sender.socket.recv(READ)
@@ -129,7 +129,7 @@ class Listener:
         except ssl.SSLWantWriteError:
             self._selector.modify(sender.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, sender)
             return
-        except OSError:  # it was reset, or it does not speak TLS: what has come before counts
+        except OSError:  # reset, or not a TLS client: data received before is valid
             pass
         if (last := sender.frames.end()) is not None:
             self._pending.append((last, sender.name))

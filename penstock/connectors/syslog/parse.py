@@ -1,4 +1,4 @@
-"""Messages of syslog, in the forms of RFC 5424 and RFC 3164, as events."""
+"""Parses syslog messages in the formats RFC 5424 and RFC 3164 into events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "deb
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 BOM = "\ufeff"
-"""May begin a text of RFC 5424."""
+"""The byte order mark, which an RFC 5424 text may start with."""
 
 _PRIORITY = re.compile(r"<([0-9]{1,3})>")
 _NEW = re.compile(r"1 (\S+) (\S+) (\S+) (\S+) (\S+) (.*)", re.DOTALL)
@@ -35,9 +35,9 @@ _ESCAPED = re.compile(r'\\(["\\\]])')
 
 
 def parse(raw: bytes, peer: str, zone: tzinfo = UTC, now: datetime | None = None) -> dict[str, Any]:
-    """A message as an event. What cannot be parsed is in `message`, and `malformed` says why.
+    """A message as an event. Text that can't be parsed is in `message`, with the reason in `malformed`.
 
-    `zone` is that of times without one, and `now` decides the year of times without one.
+    `zone` applies to times without a time zone, and `now` determines the year of times without a year.
     """
     text = raw.decode(errors="replace").rstrip("\r\n\0")
     event: dict[str, Any] = {"message": text, "raw": raw, "peer": peer}
@@ -55,7 +55,7 @@ def parse(raw: bytes, peer: str, zone: tzinfo = UTC, now: datetime | None = None
 
 
 def _new(found: re.Match[str], whole: str) -> dict[str, Any]:
-    """The fields of RFC 5424."""
+    """The fields of an RFC 5424 message."""
     moment, host, app, procid, msgid = (None if each == "-" else each for each in found.groups()[:5])
     event: dict[str, Any] = {"host": host, "app": app, "procid": procid, "msgid": msgid}
     if moment is not None:
@@ -71,7 +71,7 @@ def _new(found: re.Match[str], whole: str) -> dict[str, Any]:
 
 
 def _data(text: str) -> tuple[int | None, dict[str, dict[str, str]] | None]:
-    """Where structured data ends, None if it is not valid; and the data: id → name → value."""
+    """The end of the structured data, None if it is malformed; and the data: id → name → value."""
     if text == "-" or text.startswith("- "):
         return 1, None
     end, data = 0, dict[str, dict[str, str]]()
@@ -86,7 +86,7 @@ def _data(text: str) -> tuple[int | None, dict[str, dict[str, str]] | None]:
 
 
 def _old(text: str, zone: tzinfo, now: datetime) -> dict[str, Any]:
-    """The fields of RFC 3164, or of what is common in its place."""
+    """The fields of an RFC 3164 message, or of a common variant of it."""
     if (stamp := _OLD_TIME.match(text)) is not None:
         try:
             moment = _dated(stamp, zone, now)
@@ -107,11 +107,11 @@ def _old(text: str, zone: tzinfo, now: datetime) -> dict[str, Any]:
 
 
 def _dated(found: re.Match[str], zone: tzinfo, now: datetime) -> datetime:
-    """A time without a year: the last one that is not more than a day ahead."""
+    """A time without a year, in the latest year in which it is at most a day in the future."""
     month = MONTHS.index(found[1]) + 1
     day, hour, minute, second = (int(found[number]) for number in range(2, 6))
     latest = (now + timedelta(days=1)).astimezone(UTC)
-    for year in range(latest.year + 1, latest.year - 8, -1):  # a 29th of February may be long ago
+    for year in range(latest.year + 1, latest.year - 8, -1):  # the last February 29 may be years ago
         try:
             moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=zone).astimezone(UTC)
         except ValueError:

@@ -1,4 +1,4 @@
-"""The `syslog` source: takes messages of RFC 3164 and RFC 5424 by UDP, TCP or TLS."""
+"""The `syslog` source: receives messages in the formats RFC 3164 and RFC 5424 over UDP, TCP or TLS."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST = 1000
-"""Messages that are kept with one write."""
+"""Maximum number of messages that are stored in one write."""
 
 
 class ServerTls(Spec):
-    """The identity of the server. Files are read where the flow runs."""
+    """The TLS certificate of the server. Files are read on the machine where the flow runs."""
 
     certificate_file: FilePath = Field(
         min_length=1, description="PEM file with the server's private key and certificates."
@@ -45,10 +45,10 @@ class ServerTls(Spec):
     )
 
     def context(self) -> ssl.SSLContext:
-        """The settings for Python's TLS; `Invalid` if a file cannot be used."""
+        """The TLS context of the server; raises `Invalid` if a file can't be used."""
         made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        # Most senders never read: with unread tickets, their close would be a reset, and reset
-        # connections lose what was sent last.
+        # Most senders never read: if session tickets are left unread, closing the connection resets it, and
+        # the last messages are lost.
         made.num_tickets = 0
         path, file = "tls.certificate_file", self.certificate_file
         try:
@@ -65,17 +65,17 @@ class ServerTls(Spec):
 
 
 class SyslogSource(ReceivedSource):
-    """Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
+    """Listens for syslog messages in the formats RFC 5424 and RFC 3164, over UDP, TCP or TLS.
 
-    Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
-    are on their way when the process ends are lost, unless their sender notices. When the
-    pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
-    system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
+    Syslog has no acknowledgments. A message that the source has read is stored on disk right away; messages
+    in transit when the process ends are lost, unless the sender notices. When the pipeline can't keep up,
+    senders over TCP and TLS are blocked. UDP datagrams are held in a buffer of the operating system
+    (`buffer_bytes`); datagrams that exceed the buffer are counted as dropped by the pipeline's input stream.
 
     The columns are `facility` and `severity` by name, `priority` as a number, `time`, `host`, `app`,
-    `procid`, `msgid`, `data` (the structured data: id → name → value), `message`, `raw` (the message as it
-    came) and `peer` (the address of the sender). A message that can't be parsed is not lost: its text is in
-    `message`, and `malformed` says what is wrong.
+    `procid`, `msgid`, `data` (the structured data: id → name → value), `message`, `raw` (the message as
+    received) and `peer` (the address of the sender). A message that can't be parsed is not lost: its text is
+    in `message`, and `malformed` states the reason.
     """
 
     type: Literal["syslog"] = "syslog"
@@ -143,7 +143,7 @@ tls: {certificate_file: /etc/penstock/syslog.pem}
         return Probe()
 
     def listener(self) -> Listener:
-        """The sockets; raises `Invalid` or `Unavailable` if it is not possible to listen."""
+        """A listener on the address; raises `Invalid` or `Unavailable` if it can't listen."""
         context = self.tls.context() if self.tls is not None else None
         try:
             return Listener(
@@ -159,7 +159,7 @@ tls: {certificate_file: /etc/penstock/syslog.pem}
 
 
 class _SyslogReceiver(Receiver):
-    """Reads messages when they can be kept, and counts those that the system has dropped."""
+    """Reads messages when they can be stored, and counts datagrams that the system has dropped."""
 
     def __init__(self, source: SyslogSource, site: Site) -> None:
         self.source, self.site = source, site
@@ -196,7 +196,7 @@ class _SyslogReceiver(Receiver):
 
 
 def _maps(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with maps as Arrow wants them: lists of pairs."""
+    """Rows with maps as lists of pairs, as Arrow requires."""
     for row in rows:
         if (data := row.get("data")) is not None:
             row["data"] = [(name, list(values.items())) for name, values in data.items()]

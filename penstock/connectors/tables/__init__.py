@@ -1,1 +1,1 @@
-"""What the connectors of table formats share."""
+"""Shared parts of the connectors for table formats, Delta Lake and Iceberg."""

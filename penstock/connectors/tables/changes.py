@@ -1,4 +1,4 @@
-"""The events of a batch for `mode: merge`: one per key, either to be stored or to delete."""
+"""The events of a batch for `mode: merge`: one per key, which either stores or deletes a row."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from penstock.connectors.tables.sink import TableSink
 
 @dataclass(frozen=True)
 class Changes:
-    """What a batch does to a table."""
+    """The changes of a batch to a table."""
 
     stored: pa.Table
     """Rows to insert or update, with the columns of the table that the events have."""
     deleted: pa.Table
     """Keys of the rows to delete."""
     count: int
-    """The number of events that were taken; of those with the same key, only the last has an effect."""
+    """The number of accepted events; of events with the same key, only the last has an effect."""
     rejected: list[Rejected]
 
 
 def changes_of(events: pa.Table, sink: TableSink, target: pa.Schema) -> Changes:
-    """The changes to a table with the columns `target`; `Invalid` if it cannot take them."""
+    """The changes to a table with the columns `target`; raises `Invalid` if it can't accept them."""
     keyed = without_nulls(events, sink.key, "null_key", "is part of the key")
     latest = last_by_key(keyed.events, sink.key)
     deletes = pa.array([False] * len(latest))
@@ -41,7 +41,7 @@ def changes_of(events: pa.Table, sink: TableSink, target: pa.Schema) -> Changes:
 
 
 def keys_of(events: pa.Table, sink: TableSink, like: pa.Schema) -> pa.Table:
-    """The keys of events, with the names and the types that the columns have in `like`."""
+    """The keys of events, with the column names and types of `like`."""
     fields = {field.name.lower(): field for field in like}
     schema = pa.schema([fields[name.lower()] for name in sink.key])
     return events.select(sink.key).rename_columns(schema.names).cast(schema)

@@ -1,4 +1,4 @@
-"""How a table is read as a stream: commit by commit, file by file."""
+"""Reading a table as a stream: commit by commit, file by file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from penstock.frames.faults import Fault
 
 Offset = dict[str, Any]
-"""Where a reader is in a table: `at` is a commit, and `files` of its files were read, or all (`-1`).
+"""A reader's position: `at` is a commit, and `files` the number of its files that were read (`-1`: all).
 
-With `whole` the files are all that the table has as of the commit, and not only those that it added.
+With `whole` the files are all files of the table as of the commit, and not only those that it added.
 """
 
 ALL = -1
 
 COUNTED = 50
-"""The most commits whose events are counted to tell how far a reader is behind."""
+"""Maximum number of commits whose events are counted to determine the backlog of a reader."""
 
 KEPT = COUNTED + 1
-"""Commits whose files are remembered: all that are counted, which are planned next."""
+"""Maximum number of commits whose files are cached: all counted commits, which are planned next."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class DataFile:
 
     path: str
     events: int
-    """The number of rows in it."""
+    """The number of rows in the file."""
     extra: Any = None
-    """What else its reader needs."""
+    """Additional data that the reader of the file needs."""
 
 
 class Commits(ABC):
-    """The commits of a table on its main line, oldest first."""
+    """The commits in the main history of a table, oldest first."""
 
     @abstractmethod
     def refresh(self) -> None:
@@ -49,11 +49,11 @@ class Commits(ABC):
 
     @abstractmethod
     def after(self, commit: int | None) -> Sequence[int]:
-        """The commits after one, or all of them; a `Fault` with code `gap` if some are gone."""
+        """The commits after a commit, or all commits; a `Fault` with code `gap` if some no longer exist."""
 
     @abstractmethod
     def has(self, commit: int) -> bool:
-        """Whether a commit is there."""
+        """Whether a commit exists."""
 
     @abstractmethod
     def before(self, milliseconds: int) -> int | None:
@@ -61,11 +61,11 @@ class Commits(ABC):
 
     @abstractmethod
     def added(self, commit: int) -> list[DataFile]:
-        """The files that a commit added; a `Fault` if it changed others and may not be skipped."""
+        """The files that a commit added; a `Fault` if it changed other files and must not be skipped."""
 
     @abstractmethod
     def files(self, commit: int) -> list[DataFile]:
-        """All files of the table as of a commit, in an order that does not change."""
+        """All files of the table as of a commit, in a stable order."""
 
 
 class Plan:
@@ -99,7 +99,7 @@ class Plan:
         return tasks
 
     def behind(self, start: Offset) -> int | None:
-        """The number of events after an offset; None if too many commits would have to be read for it."""
+        """The number of events after an offset; None if too many commits would have to be read."""
         if len(self.commits.after(start["at"])) > COUNTED:
             return None
         return sum(file.events for _, files in self._commits(start, None) for file in files)
@@ -109,14 +109,14 @@ class Plan:
             if offset_of(ALL)["at"] != end["at"] or end["files"] == ALL:
                 yield from files
                 continue
-            # The files that were read before count, too.
+            # `end` also counts the files that were already read.
             first = start["files"] if start["at"] == end["at"] else 0
             yield from files[: end["files"] - first]
 
     def _commits(
         self, start: Offset, until: int | None
     ) -> Iterator[tuple[Callable[[int], Offset], list[DataFile]]]:
-        """Each commit from an offset on, with those of its files that were not read."""
+        """Each commit from an offset on, with its unread files."""
         at, read, whole = start["at"], start["files"], bool(start.get("whole"))
         if at is not None and read != ALL:
             files = self._of(at, whole=whole)
@@ -157,5 +157,5 @@ def beginning(commits: Commits, position: str) -> Offset:
 
 
 def gap(message: str) -> Fault:
-    """Commits are gone that were not read."""
+    """The fault for unread commits that no longer exist."""
     return Fault("gap", message)

@@ -1,4 +1,4 @@
-"""Events in the form of a table: its columns and types, and one event for each key."""
+"""Converts events to the columns and types of a table, and selects the last event of each key."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from penstock.streams.casting import convert, is_wider
 from penstock.streams.rendering import plain_values
 
 ROW = "$row"
-"""The number of an event in its batch."""
+"""The column with the number of an event in its batch."""
 
 NOT_NULL = "is NOT NULL in the table"
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Events that a table can take, and the others."""
+    """Events that a table accepts, and rejected events."""
 
     events: pa.Table
     rejected: list[Rejected]
@@ -32,8 +32,8 @@ class Fitted:
 def fitted(events: pa.Table, target: pa.Schema, *, evolve: bool, fill: bool = True) -> Fitted:
     """Events with the names, the types and the order of a table's columns; new columns come last.
 
-    Columns that the events lack are null with `fill`, else left out. Raises `Invalid` for a column that the
-    table does not have, unless it may `evolve`, and for one that the table's type can't hold.
+    Columns that the events lack are null with `fill`, else omitted. Raises `Invalid` for a column that the
+    table doesn't have, unless it may `evolve`, and for a column that the table's type can't hold.
     """
     if problems := list(_misfits(events.schema, target, evolve=evolve)):
         raise Invalid(*problems)
@@ -78,7 +78,7 @@ def _misfits(have: pa.Schema, target: pa.Schema, *, evolve: bool) -> Iterator[Pr
 
 
 def without_nulls(events: pa.Table, names: Sequence[str], code: str, why: str) -> Fitted:
-    """The events that have a value in each of some columns, and the others as rejected."""
+    """The events with a value in each of the given columns, and the others as rejected events."""
     lacking = [name for name in names if events.column(name).null_count]
     if not lacking:
         return Fitted(events, [])

@@ -1,4 +1,4 @@
-"""A table as a streaming source of Spark, in Python: planned by its commits, read file by file."""
+"""A table as a Spark streaming source in Python: planned by its commits, read file by file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.frames.python_source import settle
 from penstock.streams.casting import convert
 
 BATCH_EVENTS = 64 * 1024
-"""Events that are decoded at a time."""
+"""Number of events that are decoded at a time."""
 
 
 class Files(InputPartition):
@@ -28,10 +28,10 @@ class Files(InputPartition):
 
 
 class TableDataSource(DataSource):
-    """A table as a data source of Spark. Its options are `reading`, and `secret` for what no log may show."""
+    """A table as a Spark data source. Its options are `reading`, and `secret`, which logs must not show."""
 
     made: ClassVar[type[TableReader]]
-    """The class that reads it."""
+    """The class that reads the table."""
 
     def schema(self) -> str:
         return str(self._reading()["schema"])
@@ -56,7 +56,7 @@ class TableReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._at: Offset | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_plan": None}  # tasks read, and plan nothing
+        return {**self.__dict__, "_plan": None}  # tasks only read, and don't plan
 
     @abstractmethod
     def commits(self) -> Commits:
@@ -91,7 +91,7 @@ class TableReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._at
 
     def reportLatestOffset(self) -> Offset | None:
-        """For Spark's report: how many events there are after the last planned ones."""
+        """The last planned offset with the backlog after it in events, for Spark's progress report."""
         if self._at is None or (behind := self.plan.behind(self._at)) is None:
             return None
         return {**self._at, "behind": behind}
@@ -108,9 +108,9 @@ class TableReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def conformed(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
-    """Rows with the wanted columns; those that a file does not have are null.
+    """Rows with the wanted columns; columns that a file doesn't have are null.
 
-    Raises a `Fault` if a value cannot be converted without loss.
+    Raises a `Fault` if a value can't be converted without loss.
     """
     have = {name.lower(): i for i, name in enumerate(batch.schema.names)}
     columns = []

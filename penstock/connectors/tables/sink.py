@@ -1,4 +1,4 @@
-"""What the sinks of table formats share: their fields, their checks, and one delivery."""
+"""The base of sinks for table formats: their fields, their checks, and the delivery of a batch."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 FORBIDDEN = set(" ,;{}()\n\t=")
-"""Characters that common readers refuse in the name of a column."""
+"""Characters that common readers reject in the name of a column."""
 
 HELD = (
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "varchar",
     "char", "binary", "date", "timestamp", "timestamp_ntz",
 )  # fmt: skip
-"""Types that a table holds, beside arrays, maps and structs of them."""
+"""Types that a table supports, in addition to arrays, maps and structs of them."""
 
 INEXACT = ("float", "double", "array", "map", "struct", "variant")
 """Types of columns that can be neither a key nor a partition."""
 
 
 class Op(Spec):
-    """The column that says whether an event changes or deletes the row of its key. It is not stored."""
+    """The column that determines whether an event upserts or deletes the row of its key. It is not stored."""
 
     column: str = Field(min_length=1, description="Name of the column.")
     delete: list[str] = Field(
@@ -126,7 +126,7 @@ def is_held(kind: DataType) -> bool:
 
 
 class TableWriter(SinkWriter):
-    """Delivers batches in this process: events as Arrow, and one commit for each batch."""
+    """Delivers batches from this process as Arrow tables, with one commit per batch."""
 
     def __init__(self, sink: TableSink) -> None:
         self.spec = sink
@@ -135,23 +135,23 @@ class TableWriter(SinkWriter):
     def write(self, events: Events, delivery: DeliveryId) -> Delivered:
         table = events.table()
         if not table.num_rows:
-            return Delivered(0)  # no commit: repeated, it would be empty again
+            return Delivered(0)  # no commit: a retry would be empty again
         return self.deliver(table, owner_of(delivery), delivery.batch)
 
     @abstractmethod
     def deliver(self, events: pa.Table, owner: str, batch: int) -> Delivered:
-        """Commit a batch unless the table has it: `owner` numbers its batches, and delivers them in order."""
+        """Commit a batch unless the table has it. An `owner` numbers its batches, which arrive in order."""
 
     def cancel(self) -> None:
         self._cancelled.set()
 
     def about_to_commit(self) -> None:
-        """Raises if the batch must not be committed any more."""
+        """Raises if the batch must no longer be committed."""
         if self._cancelled.is_set():
             raise Retryable("the run ended before the batch was committed")
         self.permitted()
 
 
 def owner_of(delivery: DeliveryId) -> str:
-    """The name under which a sink numbers its batches; a pipeline that starts over gets another."""
+    """The name under which a sink numbers its batches; a pipeline that starts over gets a new name."""
     return f"penstock/{delivery.pipeline}/{delivery.sink}/{delivery.lineage}"

@@ -1,4 +1,4 @@
-"""What the sources of table formats share: their fields, and the frame that reads a table as a stream."""
+"""The base of sources for table formats: their fields, and the frame that reads a table as a stream."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 VERSION = re.compile(r"version:[0-9]{1,19}")
 
 UNAVAILABLE = re.compile(r"penstock\.errors\.(?:Unavailable|Invalid|Retryable): ([^\n]+)")
-"""An error of the reader, as it comes from its process."""
+"""Matches an error of the reader in the output of its process."""
 
 HINTS = {
     "gap": "start over with position: earliest, and keep the history of the table longer",
@@ -84,19 +84,19 @@ class TableSource(Source):
 
     @abstractmethod
     def table_columns(self) -> pa.Schema:
-        """The columns of the table as it is now; `Invalid` if there is no table."""
+        """The current columns of the table; raises `Invalid` if there is no table."""
 
     @abstractmethod
     def reading(self) -> dict[str, Any]:
-        """What the reader needs to find the table."""
+        """The settings with which the reader finds the table."""
 
     @abstractmethod
     def secrets(self) -> dict[str, Any]:
-        """The part of it that no log may show."""
+        """The settings of the reader that must not appear in logs."""
 
     @abstractmethod
     def data_source(self) -> DataSourceClass:
-        """The data source of Spark that reads the table."""
+        """The Spark data source that reads the table."""
 
     def pinned(self, spark: SparkSession, site: Site) -> Self:
         if self.schema_ is not None:
@@ -126,7 +126,7 @@ class TableSource(Source):
         return spark.readStream.format(source.name()).options(**options).load()
 
     def behind(self, progress: Mapping[str, Any]) -> int | None:
-        """Rows of commits that were not read, by Spark's report of a micro-batch."""
+        """The backlog of the table in rows, from Spark's progress report of a micro-batch."""
         latest = progress.get("latestOffset")
         return latest.get("behind") if isinstance(latest, dict) else None
 
@@ -144,7 +144,7 @@ class TableSource(Source):
         return {"availableNow": True} if self.finite else {"processingTime": f"{self.poll_ms} milliseconds"}
 
     def _position(self) -> str:
-        """The position, a time in milliseconds."""
+        """The position, with a time converted to milliseconds."""
         if VERSION.fullmatch(self.position):
             return self.position
         found = parse_position(self.position)

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Decodes texts that should be JSON objects of a schema. `open` one, then ask for its `values`, or why it has none. */
+/** Decodes JSON objects of a schema. Call `open` with a text, then `values`, or `corrupt` if it has no values. */
 final class JsonEvent {
     private final JsonKind.Members members;
     private final JsonText text = new JsonText();
@@ -20,7 +20,7 @@ final class JsonEvent {
         this.members = new JsonKind.Members(columns, unit);
     }
 
-    /** Takes the first `end` bytes as the next text; false if it is blank. */
+    /** Sets the first `end` bytes as the next text; false if it is blank. */
     boolean open(byte[] bytes, int end) {
         this.text.open(bytes, 0, end);
         this.bytes = bytes;
@@ -30,7 +30,7 @@ final class JsonEvent {
         return this.start < end;
     }
 
-    /** The values of the columns; null if the text does not fit. */
+    /** The values of the columns; null if the text doesn't match the schema. */
     Object[] values() {
         if (this.first != '{') return null;
         try {
@@ -44,7 +44,7 @@ final class JsonEvent {
         }
     }
 
-    /** The text, which is not blank; and why it does not fit, if that could not be found out again from valid text. */
+    /** The text, which is not blank, and the reason if it is not UTF-8: other reasons can be found from the text. */
     GenericInternalRow corrupt() {
         int stop = this.end;
         while (isBlank(this.bytes[stop - 1])) stop--;
@@ -56,7 +56,7 @@ final class JsonEvent {
         return row(valid ? "malformed" : "invalid_utf8", reason, text.makeValid());
     }
 
-    /** What a text without an event becomes. */
+    /** The row for a text that is not an event. */
     static GenericInternalRow row(String code, String reason, UTF8String text) {
         return new GenericInternalRow(new Object[] {UTF8String.fromString(code), UTF8String.fromString(reason), text});
     }

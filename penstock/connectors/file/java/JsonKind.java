@@ -11,16 +11,16 @@ import org.apache.spark.sql.types.*;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A type of a schema: which JSON values fit it, and what they are in Spark. The rule is that of
+ * A type of a schema: converts the JSON values that match it to Spark values, by the rules of
  * `penstock.streams.decode.values`.
  */
 abstract class JsonKind {
-    /** Stands for a value that does not fit. It is no exception: of two members with one name the later counts. */
+    /** A value that doesn't match. Not an exception, because a later member with the same name may replace it. */
     static final Object UNFIT = new Object();
 
     private static final JsonKind IGNORED = new Ignored();
 
-    /** The type, with times that are integers of so many microseconds; 0: ISO 8601. */
+    /** The kind of a type; `unit` is the unit of integer timestamps in microseconds, 0: timestamps are ISO 8601. */
     static JsonKind of(DataType type, long unit) {
         if (type instanceof StructType) return new Members((StructType) type, unit);
         if (type instanceof ArrayType) return new Elements(of(((ArrayType) type).elementType(), unit));
@@ -31,7 +31,7 @@ abstract class JsonKind {
         return JsonScalars.of(type, unit);
     }
 
-    /** The next value: null, one that fits, or `UNFIT`. Throws `Broken` if there is no JSON. */
+    /** The next value: null, a value that matches, or `UNFIT`. Throws `Broken` if the text is not JSON. */
     final Object read(JsonText in) {
         switch (in.peek()) {
             case '"':
@@ -61,7 +61,7 @@ abstract class JsonKind {
         return UNFIT;
     }
 
-    /** The value of the name of a member that was read last, as the key of a map. */
+    /** The member name that was read last, as the key of a map. */
     Object key(JsonText in) {
         return this.text(in);
     }
@@ -87,10 +87,10 @@ abstract class JsonKind {
         return UNFIT;
     }
 
-    /** Of a member without a column. */
+    /** The kind of a member without a column. */
     private static final class Ignored extends JsonKind {}
 
-    /** Of an event, or a STRUCT. Members are found by their exact names. */
+    /** The kind of an event or a STRUCT. Members are matched by exact name. */
     static final class Members extends JsonKind {
         private final byte[][] names;
         private final JsonKind[] kinds;
@@ -113,7 +113,7 @@ abstract class JsonKind {
             return values == null ? UNFIT : new GenericInternalRow(values);
         }
 
-        /** The values of an object; null if it does not fit. */
+        /** The values of an object; null if it doesn't match. */
         Object[] values(JsonText in) {
             Object[] values = new Object[this.names.length];
             int next = 0;
@@ -133,7 +133,7 @@ abstract class JsonKind {
             return values;
         }
 
-        /** The field of the name that was read last, or -1. It is most likely the `next`. */
+        /** The index of the field with the name that was read last, or -1. It is most likely `next`. */
         private int find(JsonText in, int next) {
             int length = in.to - in.from, all = this.names.length;
             for (int n = 0, i = next; n < all; n++, i++) {
@@ -179,7 +179,7 @@ abstract class JsonKind {
             this.value = value;
         }
 
-        /** Of two members with one name, or with one key, the later counts, at the place of the first. */
+        /** If members have the same name or key, the last value counts, at the position of the first member. */
         Object object(JsonText in) {
             Map members = new LinkedHashMap(); // name: {key, value}
             for (boolean more = in.enter('}'); more; more = in.goOn('}')) {

@@ -22,9 +22,9 @@ import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Files of JSON lines as a format of Spark, decoded by the rule that streams have. `lines.py` sets the options:
- * `columns` is the schema with its NOT NULL, which Spark drops; `unit` the microseconds of a TIMESTAMP that is an
- * integer, or 0. The column `corrupt` names has the line that does not fit; the other columns are null then.
+ * Files of JSON lines as a Spark format, decoded by the rules of streams. `lines.py` sets the options: `columns` is
+ * the schema with its NOT NULL, which Spark drops; `unit` is the unit of integer TIMESTAMPs in microseconds, or 0.
+ * The column `$corrupt` has a line that doesn't match the schema; the other columns are null then.
  */
 public final class JsonLines extends JsonFileFormat {
     public Function1 buildReader(
@@ -57,7 +57,7 @@ public final class JsonLines extends JsonFileFormat {
         return found.isDefined() ? (String) found.get() : null;
     }
 
-    /** The columns that are not in the names of directories. */
+    /** The columns that are not partition directories. */
     private static StructType without(StructType columns, StructType directories) {
         StructType kept = new StructType();
         for (int i = 0; i < columns.length(); i++) {
@@ -109,7 +109,7 @@ public final class JsonLines extends JsonFileFormat {
         }
     }
 
-    /** The rows of a file. Each is overwritten by the next. */
+    /** The rows of a file. Each row is overwritten by the next. */
     private static final class Rows extends AbstractIterator {
         private final HadoopFileLinesReader lines;
         private final JsonEvent event;

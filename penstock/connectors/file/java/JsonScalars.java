@@ -10,7 +10,7 @@ import java.util.regex.Pattern;
 import org.apache.spark.sql.types.*;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The types that are not nested. The rule is that of `penstock.streams.decode.scalars`. */
+/** The types that are not nested, by the rules of `penstock.streams.decode.scalars`. */
 final class JsonScalars {
     private static final Pattern INTEGER = Pattern.compile("[+-]?[0-9]+");
     private static final Pattern NUMBER = Pattern.compile("[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?");
@@ -36,7 +36,7 @@ final class JsonScalars {
         throw new IllegalArgumentException("no JSON for " + type);
     }
 
-    /** What tells two keys of a map apart. */
+    /** The identity of a map key: equal for keys that count as the same. */
     static Object identity(Object key) {
         if (key instanceof byte[]) return ByteBuffer.wrap((byte[]) key);
         if (key instanceof Double && ((Double) key).doubleValue() == 0) return Double.valueOf(0);
@@ -65,7 +65,7 @@ final class JsonScalars {
         }
     }
 
-    /** An integer of so many bytes. */
+    /** An integer of `size` bytes. */
     private static final class Whole extends JsonKind {
         private final int size;
 
@@ -106,7 +106,7 @@ final class JsonScalars {
         }
     }
 
-    /** A time that is an integer. */
+    /** A timestamp that is an integer. */
     private static final class Epoch extends JsonKind {
         private final Whole whole = new Whole(8);
         private final long unit;
@@ -156,7 +156,7 @@ final class JsonScalars {
             return this.single ? (Object) Float.valueOf((float) value) : (Object) Double.valueOf(value);
         }
 
-        /** The nearest double. A quotient of two that are exact is that; the library takes longer. */
+        /** The nearest double. A quotient of two exact doubles is the nearest, and faster than the library. */
         private static double nearest(JsonText in) {
             long digits = 0;
             int count = 0, fraction = 0, start = in.text[in.from] == '-' ? in.from + 1 : in.from;

@@ -3,12 +3,12 @@ package penstock;
 import java.util.Arrays;
 
 /**
- * A strict reader of JSON (RFC 8259) over the bytes of one text. It refuses what the decoder of streams refuses: numbers
- * of more than 4300 digits, values nested more than 200 deep, and half of a surrogate pair. Bytes that are not UTF-8 are not
- * noticed: `ascii` tells whether there can be any.
+ * A strict reader of JSON (RFC 8259) over the bytes of one text. Like the decoder of streams, it rejects numbers with
+ * more than 4300 digits, values nested more than 200 levels deep, and unpaired surrogates. It doesn't detect bytes that
+ * are not UTF-8: `ascii` returns whether there can't be any.
  */
 final class JsonText {
-    /** The text is not JSON. Has no stack: a file may have many such lines. */
+    /** The text is not JSON. Has no stack trace, because a file may have many such lines. */
     static final class Broken extends RuntimeException {
         Broken() {
             super("not JSON", null, false, false);
@@ -20,7 +20,7 @@ final class JsonText {
 
     byte[] bytes;
     int at;
-    /** Where the string or number that was read last is: in `text` from `from` to `to`. */
+    /** The location of the string or number that was read last: in `text` from `from` to `to`. */
     byte[] text;
     int from, to;
     /** Whether the number that was read last has neither a fraction nor an exponent. */
@@ -51,13 +51,13 @@ final class JsonText {
         return 0;
     }
 
-    /** Refuses anything after the value. */
+    /** Rejects any text after the value. */
     void close() {
         this.peek();
         if (this.at < this.end) throw BROKEN;
     }
 
-    /** Goes into an array or object; whether it has an element. */
+    /** Enters an array or object; returns whether it has an element. */
     boolean enter(int bracket) {
         this.at++;
         if (this.peek() == bracket) {
@@ -68,7 +68,7 @@ final class JsonText {
         return true;
     }
 
-    /** Goes past the element of an array or object; whether there is another one. */
+    /** Skips to the next element of an array or object; returns whether there is one. */
     boolean goOn(int bracket) {
         int b = this.peek();
         if (b != ',' && b != bracket) throw BROKEN;
@@ -145,9 +145,9 @@ final class JsonText {
         throw BROKEN;
     }
 
-    /** Reads the string from `start` on, which is as it stands up to a backslash. */
+    /** Reads the string at `start`, which has no escapes before `backslash`. */
     private void escaped(int start, int backslash) {
-        if (this.unescaped.length < this.end - start) this.unescaped = new byte[this.end - start]; // it gets no longer
+        if (this.unescaped.length < this.end - start) this.unescaped = new byte[this.end - start]; // never longer
         int n = backslash - start;
         System.arraycopy(this.bytes, start, this.unescaped, 0, n);
         this.at = backslash;
@@ -177,7 +177,7 @@ final class JsonText {
         return n + 1;
     }
 
-    /** The character of an escape, or of the two of a surrogate pair. */
+    /** The character of an escape, or of the two escapes of a surrogate pair. */
     private int character() {
         int unit = this.unit();
         if (unit < 0xD800 || unit > 0xDFFF) return unit;

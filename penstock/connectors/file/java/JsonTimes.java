@@ -3,9 +3,9 @@ package penstock;
 import java.time.LocalDate;
 import java.time.YearMonth;
 
-/** Dates and times as ISO 8601 text. The rule is that of `penstock.streams.decode.times`. */
+/** Dates and times as ISO 8601 text, by the rules of `penstock.streams.decode.times`. */
 final class JsonTimes {
-    /** In place of a text that is no date or time, or one outside the years 1 to 9999. */
+    /** The result for a text that is not a date or time, or is outside the years 1 to 9999. */
     static final long NONE = Long.MIN_VALUE;
 
     private static final long DAY = 86400000000L;
@@ -23,12 +23,12 @@ final class JsonTimes {
         this.end = end;
     }
 
-    /** The days from 1970 to the date that the next ten bytes are. */
+    /** The date in the next ten bytes as days since 1970. */
     static long day(byte[] text, int at) {
         return new JsonTimes(text, at, at + 10).day();
     }
 
-    /** The microseconds from 1970 to a time; one without a zone is UTC, and only `zoned` ones may have a zone. */
+    /** A time as microseconds since 1970; without a zone it is UTC, and only with `zoned` may it have a zone. */
     static long microseconds(byte[] text, int from, int to, boolean zoned) {
         if (to - from < 10) return NONE;
         JsonTimes in = new JsonTimes(text, from, to);
@@ -55,7 +55,7 @@ final class JsonTimes {
         return LocalDate.of(year, month, day).toEpochDay();
     }
 
-    /** The microseconds since midnight, or less than 0. */
+    /** The microseconds since midnight; negative if invalid. */
     private long clock() {
         if (!this.takes('T') && !this.takes(' ')) return -1;
         int hour = this.digits(2, 23), minute = 0, second = 0, fraction = 0;
@@ -84,7 +84,7 @@ final class JsonTimes {
         return value;
     }
 
-    /** The minutes that a zone is ahead of UTC. */
+    /** The offset of a zone from UTC in minutes. */
     private long zone() {
         if (this.at == this.end || this.takes('Z')) return 0;
         boolean behind = this.takes('-');
@@ -101,7 +101,7 @@ final class JsonTimes {
         return true;
     }
 
-    /** A number of so many digits up to `most`, or -1. */
+    /** A number of `count` digits up to `most`, or -1. */
     private int digits(int count, int most) {
         if (this.end - this.at < count) return -1;
         int value = 0;

@@ -7,15 +7,15 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Decodes the values of a column by the rule that streams have. A row has the columns of the schema, which are null if
- * the value does not fit, and then the value with the reason. `json_values.py` makes a column of it.
+ * Decodes the values of a column by the rules of streams. A row has the columns of the schema, which are null if the
+ * value doesn't match it, and then the value with the reason. `json_values.py` makes a column of the decoder.
  */
 public final class JsonValue implements java.io.Serializable {
     private final StructType columns;
     private final long unit;
     private transient JsonEvent event;
 
-    /** `columns` is the schema as JSON; `unit` the microseconds of a TIMESTAMP that is an integer, or 0. */
+    /** `columns` is the schema as JSON; `unit` is the unit of integer TIMESTAMPs in microseconds, or 0. */
     public JsonValue(String columns, long unit) {
         this.columns = (StructType) DataType.fromJson(columns);
         this.unit = unit;

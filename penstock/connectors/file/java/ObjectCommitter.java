@@ -13,11 +13,11 @@ import org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter;
 /**
  * Stages the one file of a job in an object store; `StagedObject.publish` makes it visible later.
  *
- * The task writes to its local disk, since a writer that is interrupted closes its file, and closing a file in
- * an object store makes it visible.
+ * The task writes to its local disk, because an interrupted writer closes its file, and closing a file in an
+ * object store makes it visible.
  */
 public final class ObjectCommitter extends FileOutputCommitter {
-  /** The directory in which the object is to appear. */
+  /** The setting with the directory in which the object is published. */
   public static final String TARGET = "penstock.store.target";
 
   private final Path directory;

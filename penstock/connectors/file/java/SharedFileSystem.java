@@ -16,13 +16,13 @@ import org.apache.hadoop.util.ReflectionUtils;
 /**
  * A file system that connectors with the same settings share.
  *
- * Hadoop's own cache of file systems looks at the address only, so the login of the first flow would be used
- * by all flows of a worker that read or write the same bucket.
+ * Hadoop's own cache of file systems is keyed by address only, so all flows of a worker that read or write the
+ * same bucket would use the credentials of the first flow.
  */
 public final class SharedFileSystem extends FilterFileSystem {
-  /** The class of the file system itself. */
+  /** The setting with the class of the underlying file system. */
   public static final String CLASS = "penstock.store.class";
-  /** A digest of the settings. */
+  /** The setting with a digest of all settings of the store. */
   public static final String SETTINGS = "penstock.store.settings";
 
   private static final Map SHARED = new HashMap();
@@ -53,13 +53,13 @@ public final class SharedFileSystem extends FilterFileSystem {
   }
 
   public boolean hasPathCapability(Path path, String capability) throws IOException {
-    return fs.hasPathCapability(path, capability); // the inherited one denies uploads in parts
+    return fs.hasPathCapability(path, capability); // the inherited method denies multipart uploads
   }
 
   public MultipartUploaderBuilder createMultipartUploader(Path path) throws IOException {
     return fs.createMultipartUploader(path);
   }
 
-  /** Nothing: others use it too. */
+  /** Does nothing: the file system is shared. */
   public void close() {}
 }

@@ -22,28 +22,28 @@ import org.apache.hadoop.io.IOUtils;
 import org.apache.hadoop.util.functional.FutureIO;
 
 /**
- * An object that is in the store and that no reader sees until it is published.
+ * An object in the store that is invisible to readers until it is published.
  *
- * It is an upload in parts that is not completed, or, in a store without such uploads, an object in the staging
- * directory. What is needed to publish it is in a small object, since the task that stages it and the driver
- * that publishes it may be on two machines.
+ * It is an incomplete multipart upload or, in a store without multipart uploads, an object in the staging
+ * directory. The data needed to publish it is in a small separate object, because the task that stages it and the
+ * driver that publishes it may be on different machines.
  */
 public final class StagedObject {
-  /** The name of the object that has what is needed to publish. */
+  /** The name of the object with the data needed to publish. */
   public static final String PENDING = "pending";
-  /** The name of the staged object, in a store without uploads in parts. */
+  /** The name of the staged object in a store without multipart uploads. */
   private static final String COPY = "object";
   private static final int PART = 16 * 1024 * 1024;
   private static final int MOST_PARTS = 10000;
 
   private StagedObject() {}
 
-  /** Stage a local file that is to become the object `target`. */
+  /** Stage a local file that will be published as the object `target`. */
   public static void stage(File file, Path directory, Path target, Configuration conf) throws IOException {
     FileSystem fs = directory.getFileSystem(conf);
     UploadHandle upload = null;
     TreeMap parts = new TreeMap();
-    boolean empty = file.length() == 0; // of a batch without events, which is never published
+    boolean empty = file.length() == 0; // a batch without events, which is never published
     if (!empty && hasUploads(fs, target)) {
       MultipartUploader uploader = fs.createMultipartUploader(target).build();
       try {
@@ -88,7 +88,7 @@ public final class StagedObject {
           return;
         }
         boolean last = in.available() == 0;
-        // From memory: the client sends a part again after a failure.
+        // From memory, because the client resends a part after a failure.
         InputStream part = new ByteArrayInputStream(buffer, 0, length);
         Object handle = FutureIO.awaitFuture(uploader.putPart(upload, number, last, target, part, length));
         parts.put(Integer.valueOf(number), handle);
@@ -98,7 +98,7 @@ public final class StagedObject {
     }
   }
 
-  /** Make the object of a staging directory visible, with one request. */
+  /** Make the object of a staging directory visible with one request. */
   public static void publish(Path directory, Configuration conf) throws IOException {
     FileSystem fs = directory.getFileSystem(conf);
     Staged staged = new Staged(fs, directory);
@@ -118,7 +118,7 @@ public final class StagedObject {
     fs.delete(directory, true);
   }
 
-  /** Remove the object of a staging directory, if there is one; it cannot be published any more. */
+  /** Remove the object of a staging directory, if there is one; it can no longer be published. */
   public static void discard(Path directory, Configuration conf) throws IOException {
     FileSystem fs = directory.getFileSystem(conf);
     try {
@@ -132,12 +132,12 @@ public final class StagedObject {
         }
       }
     } catch (FileNotFoundException error) {
-      // nothing was staged, or the upload is gone already
+      // nothing was staged, or the upload no longer exists
     }
     fs.delete(directory, true);
   }
 
-  /** End all uploads below a directory that are not complete: an older worker cannot publish them any more. */
+  /** Abort all incomplete uploads below a directory, so that an older worker can no longer publish them. */
   public static void fence(Path directory, Configuration conf) throws IOException {
     FileSystem fs = directory.getFileSystem(conf);
     if (hasUploads(fs, directory)) {
@@ -151,7 +151,7 @@ public final class StagedObject {
   }
 
   private static boolean hasUploads(FileSystem fs, Path path) throws IOException {
-    // S3A claims to have them even where they are turned off for a store that lacks them.
+    // S3A claims to support them even if they are disabled for a store that lacks them.
     return fs.hasPathCapability(path, "fs.capability.multipart.uploader")
         && fs.getConf().getBoolean("fs.s3a.multipart.uploads.enabled", true);
   }
@@ -164,7 +164,7 @@ public final class StagedObject {
     out.write(made);
   }
 
-  /** The content of the object with what is needed to publish. */
+  /** The content of the object with the data needed to publish. */
   private static final class Staged {
     final Path target;
     final UploadHandle upload;
