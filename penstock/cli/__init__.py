@@ -1,1 +1,1 @@
-"""The commands. Modules that load return models and never print; views take a model and never load."""
+"""The CLI commands. Loaders return models and never print; views take a model and never load."""

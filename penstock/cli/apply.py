@@ -1,4 +1,4 @@
-"""`penstock apply`: documents from files to a server."""
+"""`penstock apply`: saves documents from files on a server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DONE = {"create": "created", "update": "updated", "unchanged": "unchanged"}
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of one document."""
+    """The result of applying one document."""
 
     file: str
     kind: str | None
@@ -34,7 +34,7 @@ class Applied:
     errors: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
     edited: Edited | None = None
-    """What was saved, if it is still open whether it starts."""
+    """The saved document while its new revision has yet to start, otherwise None."""
 
 
 def apply(
@@ -75,7 +75,7 @@ def _exit(codes: set[int]) -> None:
 
 
 def apply_all(client: Client, documents: Sequence[Found], *, accept_reset: bool = False) -> Iterator[Applied]:
-    """Save each document; one that is refused does not keep the others from being saved."""
+    """Save each document; a rejected document does not prevent the others from being saved."""
     for document in documents:
         try:
             action, edited = _apply(client, document, accept_reset)
@@ -95,7 +95,7 @@ def apply_all(client: Client, documents: Sequence[Found], *, accept_reset: bool 
 
 
 def _started(client: Client, results: Sequence[Applied], *, quiet: bool) -> Iterator[Applied]:
-    """What became of all documents, once it is known which of the new revisions start."""
+    """The results of all documents, after waiting for their new revisions to start."""
     open_ = sum(result.edited is not None for result in results)
     if open_ and not quiet:
         note(f"waiting for {plural(open_, 'new revision')} to start")
@@ -122,14 +122,14 @@ def _apply(client: Client, document: Found, accept_reset: bool) -> tuple[str, Ed
     if not document.addressable or kind is None or name is None:
         from penstock.specs.validation import parse  # loads every connector
 
-        parse(document.raw)  # tells what is missing
+        parse(document.raw)  # raises with the missing fields
         raise Invalid(Problem(code="not_a_document", message="the document has no kind or no name"))
     before = client.find(kind, name)
     if before is None:
         return "create", Edited(client.create(kind, document.raw))
     edited = client.replace(kind, name, document.raw, accept_reset=accept_reset)
     wanted = document.raw.get("status")
-    # What does not run has no status, whatever the file wants.
+    # A document that does not run has no status, whatever the file requests.
     kept = wanted is None or before.get("status") in (None, wanted)
     same = before["revision"] == edited.document["revision"] and kept
     return ("unchanged" if same else "update"), edited

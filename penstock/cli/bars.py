@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
 Progress = Callable[[int, int], None]
-"""Told how much of how much is done."""
+"""Called with the amount done and the total amount."""
 
 
 def bar(title: str, *, quiet: bool = False) -> AbstractContextManager[Progress]:
-    """A bar of bytes for as long as something takes; none where there is no terminal."""
+    """A progress bar in bytes; none if standard error is not a terminal."""
     from rich.progress import DownloadColumn, TransferSpeedColumn
 
     return _bar(title, quiet, DownloadColumn(), TransferSpeedColumn())
 
 
 def count_bar(title: str, *, quiet: bool = False) -> AbstractContextManager[Progress]:
-    """The same of things that are counted."""
+    """A progress bar in items; none if standard error is not a terminal."""
     from rich.progress import MofNCompleteColumn
 
     return _bar(title, quiet, MofNCompleteColumn())

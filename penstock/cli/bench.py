@@ -1,4 +1,4 @@
-"""The command `bench`: how fast a pipeline is on its own events, without touching it."""
+"""`penstock bench`: measures a pipeline on its own events without affecting it."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def bench(
 ) -> None:
     """Measure a pipeline on its own recent events. Nothing is written to its sinks, and it keeps running.
 
-    The events are the last ones of the stream that the pipeline reads, everything that a finite source has,
-    or, if a stream has none, events that are generated from its schema; the report says which. Sinks are
-    replaced by shadows that count. Exit code 1 if the counts do not add up.
+    The events are the most recent ones of the stream that the pipeline reads, all events of a finite source,
+    or, if the stream is empty, events generated from its schema; the report states which. Sinks are replaced
+    by shadow sinks that only count events. Exit code 1 if the counts do not add up.
 
-    With --against or --revision two versions are measured in turns over the same events.
+    With --against or --revision, two versions are measured alternately on the same events.
     """
     settings = settled(load_settings(home=home))
     options = _Options(events, rounds, requests, quiet=json, began=time.monotonic())
@@ -131,7 +131,7 @@ def _bench(
     directory: Path,
     options: _Options,
 ) -> tuple[dict[str, object], list[str]]:
-    """Measure one version, or compare two: the report, and the counts that contradict each other."""
+    """Measure one version or compare two. Returns the report and any count mismatches."""
     from penstock.cli.bench_runs import Turn, Version
     from penstock.cli.bench_target import NotLocal
     from penstock.cli.bench_views import comparison_report, show_comparison
@@ -173,7 +173,7 @@ def _bench(
 def _reported(
     label: str, given: Input, figures: Figures, flow: Flow, start_s: float | None, options: _Options
 ) -> tuple[dict[str, object], list[str]]:
-    """Show the report of a single run, or return it for JSON; with the counts that contradict each other."""
+    """Show the report of a single run unless quiet. Returns the report and any count mismatches."""
     from penstock.cli.bench_views import run_report, show_run
     from penstock.engine.measure.advice import bottleneck
 

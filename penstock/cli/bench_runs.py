@@ -1,4 +1,4 @@
-"""Versions of a document as the command `bench` runs them, one after the other."""
+"""Runs of `penstock bench`: versions of a document, measured one after the other."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WARM_UP = 10_000
-"""Events of the run that is not counted: Spark compiles the plan, and the JVM its code."""
+"""Events of the warm-up run, in which Spark compiles the plan and the JVM compiles its code."""
 
 SHOW_S = 5.0
 """Seconds between two lines of progress."""
 
 
 class Version:
-    """Makes flows of one version of the document."""
+    """Creates flows from one version of the document."""
 
     def __init__(self, target: Target, settings: Settings, directory: Path, requests: bool) -> None:
         lookup, known = offline(target.documents)
@@ -49,7 +49,7 @@ class Version:
         self._places = Places(directory, settings, lookup, target.recorded)
 
     def flow(self, name: str) -> Flow:
-        """The flow of the document under a name that no other run has."""
+        """The flow of the document, under a name that no other run uses."""
         flow = self._places.flow(self._raw, name)
         asking = [part for part in flow.processors if part.component.asks()]
         if asking and not self._requests:
@@ -78,12 +78,12 @@ class Turn:
         self.label = version.label
 
     def warm_up(self) -> None:
-        """A run over a few events that is not counted."""
+        """Run the flow on a few events and discard the figures."""
         self._say(f"{self.label}: warming up")
         self._run(WARM_UP)
 
     def __call__(self) -> Figures:
-        """A run over all events."""
+        """Run the flow on all events."""
         self._say(f"{self.label}: measuring")
         return self._run(None)
 

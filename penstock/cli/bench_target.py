@@ -1,4 +1,4 @@
-"""The document that the command `bench` measures, and the recorded streams that it reads."""
+"""The document that `penstock bench` measures, and the recorded streams that it reads."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class NotLocal(Conflict):
 
 
 OnWorker = Callable[[Flow, int, threading.Event, Callable[[str], None]], tuple[Input, Figures]]
-"""Measures a flow with the last events of its stream, where these are."""
+"""Has a worker of the server measure a flow on the last events of its stream."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A document, those it refers to, and where its streams are."""
+    """A document, the documents it refers to, and the location of its streams."""
 
     label: str
     raw: Mapping[str, Any]
@@ -54,7 +54,7 @@ def is_file(text: str) -> bool:
 
 
 def from_file(file: str, name: str | None, settings: Settings) -> Target:
-    """A document on disk. Its streams are those that the home directory has under the same ids."""
+    """A document in a file. Its streams are the streams with the same ids in the home directory."""
     found = read_files([file])
     chosen = choose(found, name, settings)
     root = StreamHome.of(settings).root
@@ -75,7 +75,7 @@ def _newest(directory: Path) -> float:
 
 
 def from_server(client: Client, name: str, settings: Settings) -> Target:
-    """A document of a server. Its streams are read from the server's data directory, which has to be here."""
+    """A document of a server. Its streams are read from the server's data directory on this machine."""
     kind, target = target_of(name)
     saved = client.get(kind, target)
     documents = client.call("GET", "/bundle", params={"format": "json"})["documents"]
@@ -106,7 +106,7 @@ def revision(client: Client, name: str, number: int, target: Target) -> Target:
 
 
 def other_file(file: str, target: Target, settings: Settings) -> Target:
-    """The document of another file that is compared with the target, by its name if there are several."""
+    """The document in another file to compare with the target, chosen by name if there are several."""
     found = read_files([file])
     name = str(target.raw["metadata"]["name"])
     same = [each for each in found if derive_id(each.name or "") == derive_id(name)]
@@ -116,7 +116,7 @@ def other_file(file: str, target: Target, settings: Settings) -> Target:
 
 
 def refuse_mixed(name: str, against: str | None, number: int | None) -> None:
-    """Refuse options that exclude each other."""
+    """Reject mutually exclusive options."""
     if against is not None and number is not None:
         message = "--against and --revision can't be combined"
         raise Usage(Problem(code="exclusive_options", message=message, hint="compare with one version"))

@@ -1,6 +1,6 @@
-"""A pipeline whose events are on another machine, measured by a worker of its server.
+"""Measures a pipeline whose events are on another machine, on a worker of its server.
 
-A replay with a `drop` sink does the work: a pipeline beside the measured one, deleted at the end.
+The worker runs a replay with a `drop` sink: a separate pipeline, deleted at the end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def measure_on_worker(
     stop: threading.Event,
     say: Callable[[str], None],
 ) -> tuple[Input, Figures]:
-    """Replay the last `events` of the stream: the input, and the figures that the server knows."""
+    """Replay the last `events` events of the stream. Returns the input and the server's figures."""
     _require_private(raw, flow)
     kind, document = target_of(name)
     path = path_of(kind, document, "replay")
@@ -60,7 +60,7 @@ def measure_on_worker(
 
 
 def _require_private(raw: Mapping[str, Any], flow: Flow) -> None:
-    """Refuse a pipeline whose replay would write to streams that are not its own."""
+    """Reject a pipeline whose replay would write to streams other than its own."""
     named = {raw["spec"]["dead_letters"]} if raw["spec"].get("dead_letters") else set()
     if streams := sorted(named | written(flow)):
         message = f"a worker would write dead letters or late events to the stream '{streams[0]}'"
@@ -71,7 +71,7 @@ def _require_private(raw: Mapping[str, Any], flow: Flow) -> None:
 def _watch(
     client: Client, replay: str, stop: threading.Event, say: Callable[[str], None]
 ) -> tuple[float, dict[int, dict[str, float]], dict[str, Any]]:
-    """When the replay was first seen at work, the durations of the batches that were seen, and its end."""
+    """Poll a replay until it ends: when it was first seen running, durations of batches seen, final state."""
     began = asked = time.monotonic()
     seen: dict[int, dict[str, float]] = {}
     while True:

@@ -72,12 +72,12 @@ def import_(
 def send_bundle(
     client: Client, documents: list[Any], params: dict[str, str], *, quiet: bool = False
 ) -> dict[str, Any]:
-    """The answer to an import; problems name their document by kind and name. Shows how far it is."""
+    """Import documents and show progress. Problems identify their document by kind and name."""
     number, ended = uuid.uuid4().hex, threading.Event()
 
     def watch(show: Progress) -> None:
         while not ended.wait(LOOK_S):
-            with suppress(PenstockError):  # the import itself says if the server is gone
+            with suppress(PenstockError):  # the import itself reports an unavailable server
                 if now := client.call("GET", f"/bundle/progress/{number}"):
                     show(now["checked"], now["total"])
 
@@ -95,18 +95,18 @@ def send_bundle(
 
 
 def _without_place(problem: Problem) -> Problem:
-    """The problem with its path in the document: the message names the document."""
+    """The problem with a path relative to its document, which the message names."""
     path = re.sub(r"^documents\[\d+\]\.?", "", problem.path or "")
     return problem.model_copy(update={"path": path or None})
 
 
 def as_bundle(documents: list[Any]) -> dict[str, Any]:
-    """Documents in the form in which they are sent together."""
+    """Documents as a bundle, which one request can send."""
     return {"apiVersion": "penstock/v1", "kind": "Bundle", "documents": documents}
 
 
 def show_changes(changes: list[dict[str, Any]], *, applied: bool) -> None:
-    """What an import has done, or would do, to each document."""
+    """Show the change to each document that an import has made or would make."""
     for change in changes:
         action = change["action"]
         say((f"{action:<10}", STYLES[action]), f"{change['kind'].lower()} {change['name']}")

@@ -1,4 +1,4 @@
-"""`penstock check`: the connections of documents."""
+"""`penstock check`: tests the connections of documents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Checked:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong, with paths in the document."""
+        """The problems found, with paths in the document."""
         where = self.connector.path
         return [
             each.model_copy(update={"path": f"{where}.{each.path}" if each.path else where})
@@ -40,7 +40,7 @@ class Checked:
         ]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON shows it."""
+        """The result in the form of `--json`."""
         return {
             "file": self.document.file,
             "kind": self.document.kind,

@@ -1,4 +1,4 @@
-"""The REST API as the commands use it."""
+"""A client of the REST API, for the commands."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 CONNECT_S = 5.0
 ANSWER_S = 200.0
-"""Longer than the server itself waits for a worker that starts, and then for its judgement."""
+"""Longer than the server itself waits for a worker to start and then to validate a document."""
 
 SILENCE_S = 45.0
 """Longer than the server's heartbeat interval."""
 
 START_S, LOOK_S = 120.0, 0.5
-"""How long a command waits for a new revision to start, and how often it looks."""
+"""Timeout and poll interval of a command that waits for a new revision to start."""
 
 PAGE = 500
 UNPROVEN = "unproven"
@@ -60,19 +60,19 @@ _LOG_IN = (
 
 @dataclass(frozen=True)
 class Edited:
-    """A document that was saved."""
+    """A saved document."""
 
     document: dict[str, Any]
     look_at: str | None = None
-    """Where to see whether its new revision starts; None if that is known."""
+    """Path to poll for the start of the new revision; None if the outcome is known."""
 
 
 class NoServer(PenstockError):
-    """No server answers, or it is not Penstock."""
+    """No server is responding, or the server is not Penstock."""
 
 
 def server_url(given: str | None) -> str:
-    """The server that was asked for, else the one that `penstock up` starts here."""
+    """The URL of the given server, or else of the server that `penstock up` starts on this machine."""
     if given:
         return (given if "://" in given else f"http://{given}").rstrip("/")
     settings = load_settings().settings
@@ -82,7 +82,7 @@ def server_url(given: str | None) -> str:
 
 
 class Client:
-    """Speaks with one server. Answers are JSON; refusals are raised with all of their problems."""
+    """A client of one server. Responses are JSON; errors are raised with all of their problems."""
 
     def __init__(self, url: str, answer_s: float = ANSWER_S, token: str | None = None) -> None:
         import httpx
@@ -90,7 +90,7 @@ class Client:
         self.url, self._answer_s = url, answer_s
         token = token or token_for(url)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        # A proxy of the environment knows nothing of this machine's own ports.
+        # A proxy from the environment can't reach this machine's own ports.
         proxies = urlsplit(url).hostname not in LOOPBACK
         timeout = httpx.Timeout(answer_s, connect=min(CONNECT_S, answer_s))
         try:
@@ -105,12 +105,12 @@ class Client:
         return Client(self.url, self._answer_s, token)
 
     def unknown(self) -> Problem:
-        """Why a server does not know who this is."""
+        """The problem to report if the server does not accept the credentials."""
         message = f"{self.url} does not know you, or your session or token has ended"
         return Problem(code="unauthorised", message=message, hint=_LOG_IN)
 
     def list(self, kind: str, limit: int | None = None, **filters: Any) -> dict[str, Any]:
-        """The documents of a kind: `{items, total}`, all pages of it up to `limit`."""
+        """The documents of a kind as `{items, total}`: all pages, up to `limit` documents."""
         given = {name: value for name, value in filters.items() if value not in (None, [])}
         items: list[Any] = []
         while True:
@@ -122,11 +122,11 @@ class Client:
                 return {"items": items, "total": page["total"]}
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
-        """A document with what the server knows of it."""
+        """A document with its state on the server."""
         return dict(self.call("GET", path_of(kind, name)))
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
-        """A document, if there is one of that name."""
+        """The document with this name, or None."""
         try:
             return self.get(kind, name)
         except NotFound:
@@ -145,7 +145,7 @@ class Client:
         self.call("DELETE", path_of(kind, name))
 
     def act(self, kind: str, name: str, action: str) -> dict[str, Any]:
-        """Pause, resume, stop, start or restart what runs."""
+        """Pause, resume, stop, start or restart a flow."""
         return dict(self.call("POST", path_of(kind, name, action)))
 
     def about(self, kind: str, name: str, what: str, **params: Any) -> Any:
@@ -158,9 +158,9 @@ class Client:
         return self._edit("POST", path_of(kind, name, "rollback"), {"revision": revision}, accept_reset)
 
     def await_start(self, edited: Edited, seconds: float = START_S) -> dict[str, Any]:
-        """The document once its new revision runs; Conflict if it did not start and was rolled back.
+        """Wait until the new revision runs; Conflict if it did not start and was rolled back.
 
-        After some time the document as it is then: whether it starts is still open.
+        After `seconds`, returns the document as saved: it may still start.
         """
         document, until = edited.document, time.monotonic() + seconds
         if edited.look_at is None:
@@ -183,7 +183,7 @@ class Client:
         return Edited(dict(answer.json()), answer.headers["Location"] if answer.status_code == 202 else None)
 
     def call(self, method: str, path: str, **request: Any) -> Any:
-        """The decoded answer to a request; None if it has no content."""
+        """The decoded response to a request; None if it has no content."""
         answer = self.fetch(method, path, **request)
         if not answer.content:
             return None
@@ -193,20 +193,20 @@ class Client:
             raise NoServer(self._not_penstock(answer)) from None
 
     def fetch(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """The answer to a request, as it came; refusals are raised."""
+        """The undecoded response to a request; error responses are raised."""
         answer = self.answer(method, path, **request)
         if answer.is_success:
             return answer
         raise self.refusal(answer)
 
     def answer(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """The answer to a request, also a refusal."""
+        """The response to a request, even if it is an error."""
         with self._reaching():
             return self._http.request(method, path, **request)
 
     @contextmanager
     def follow(self, path: str, **request: Any) -> Iterator[httpx.Response]:
-        """An answer that comes bit by bit and has no end; there may be long silence in between."""
+        """A streaming response without an end; up to `SILENCE_S` may pass without data."""
         import httpx
 
         timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
@@ -231,7 +231,7 @@ class Client:
             raise NoServer(Problem(code="no_answer", message=message)) from None
 
     def refusal(self, answer: httpx.Response) -> PenstockError:
-        """What an answer that is no success says."""
+        """The error that an unsuccessful response reports."""
         try:
             body = answer.json()
             problems = [Problem.model_validate(problem) for problem in body["errors"] or [body]]
@@ -248,7 +248,7 @@ class Client:
 
 
 def _trust(url: str) -> ssl.SSLContext | bool:
-    """Whom to trust: for a server on this machine also the certificate of the settings."""
+    """The certificates to trust: for a server on this machine, the certificate in the settings."""
     parts = urlsplit(url)
     certificate = load_settings().settings.tls.certificate
     if parts.scheme != "https" or parts.hostname not in LOOPBACK or certificate is None:
@@ -259,10 +259,10 @@ def _trust(url: str) -> ssl.SSLContext | bool:
 
 
 def path_of(kind: str, *parts: str) -> str:
-    """The place of a document, or of something below it."""
+    """The API path of a kind, of a document or of a resource below it."""
     return "/".join(["", PLURALS[kind], *(quote(part, safe="") for part in parts)])
 
 
 def connect(server: str | None, answer_s: float = ANSWER_S) -> Client:
-    """A client of the server that an option names."""
+    """A client of the server given by the option `--server`, or of the default server."""
     return Client(server_url(server), answer_s)

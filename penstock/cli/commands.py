@@ -1,7 +1,7 @@
 """Every command of `penstock`: where its function is, and the line that `--help` shows for it.
 
-This table is all that `penstock --help` reads. The module of a command is imported when the command is called
-or its own help is asked for, so that no command waits for the libraries of another one.
+`penstock --help` reads only this table. The module of a command is imported when the command is called or its
+help is requested, so that no command waits for the libraries of another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ABOUT = "About"
 class Entry:
     """A command: its panel in `--help`, `module:function` below `penstock.cli`, and its line of help.
 
-    The line is the first one of the function's docstring; a test compares the two.
+    The help line is the first line of the function's docstring; a test compares the two.
     """
 
     panel: str
@@ -36,12 +36,12 @@ class Entry:
         module, _, name = self.function.partition(":")
         found: Callable[..., None] = getattr(import_module(f"penstock.cli.{module}"), name)
         given = signature(found).parameters
-        # A worker has a token of its own.
+        # `penstock worker` has its own token option.
         return _with_token(found) if "server" in given and "token" not in given else found
 
 
 def _with_token(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that speaks with a server, with an option for its token."""
+    """Add the option `--token` to a command that connects to a server."""
     from penstock.cli.credentials import Token, remember
 
     @wraps(command)
@@ -69,7 +69,7 @@ GROUPS = {
     "token": ("Make, list and revoke tokens for programs.", ACCESS),
     "jars": ("Download and list the jars of connectors that Spark does not include.", ABOUT),
 }
-"""The first word of commands of two words: its line of help and its panel."""
+"""The help line and panel of each group, by the first word of its two-word commands."""
 
 COMMANDS = {
     "up": Entry(
@@ -308,4 +308,4 @@ COMMANDS = {
         "Send the original events of dead letters to the input again, for letters that can't be replayed.",
     ),
 }
-"""Every command by its words, in the order of `--help` and of the reference."""
+"""Every command by name, in the order of `--help` and of the reference."""

@@ -1,4 +1,4 @@
-"""Words for the shell to complete: kinds, and names that the server knows."""
+"""Shell completion: kinds, and names of documents on the server."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from penstock.cli.client import Client, server_url
 from penstock.cli.kinds import PLURALS, RUNNABLE, kind_of
 
 PATIENCE_S = 0.5
-"""Whoever presses Tab does not wait longer."""
+"""Seconds that completion waits for the server."""
 
 
 def kinds(incomplete: str) -> list[str]:
-    """Kinds that begin so."""
+    """Kinds that start with the incomplete word."""
     return [plural for plural in PLURALS.values() if plural.startswith(incomplete.lower())]
 
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of pipelines that begin so, and of other things that run, as `task/NAME`."""
+    """Matching names of pipelines, and of other runnable documents as `task/NAME`."""
     word, slash, begun = incomplete.partition("/")
     if slash:
         with contextlib.suppress(Exception):
@@ -35,19 +35,19 @@ def targets(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def streams(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of streams that begin so."""
+    """Names of streams that start with the incomplete word."""
     return _names(context, "Stream", incomplete)
 
 
 def names(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of documents of the kind before them that begin so."""
+    """Matching names of documents of the kind on the command line."""
     with contextlib.suppress(Exception):
         return _names(context, kind_of(context.params.get("kind") or "pipelines"), incomplete)
     return []
 
 
 def _names(context: typer.Context, kind: str, incomplete: str) -> list[str]:
-    # Whatever goes wrong must not end up in the line that is being typed.
+    # Errors must not be printed into the line that the user is typing.
     with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
         client = Client(server_url(context.params.get("server")), answer_s=PATIENCE_S)
         page = client.call("GET", f"/{PLURALS[kind]}", params={"limit": 100})

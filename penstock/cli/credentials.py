@@ -1,4 +1,4 @@
-"""The tokens with which commands speak to servers: given, or stored by `penstock login`."""
+"""Tokens that authenticate commands to servers: given, or stored by `penstock login`."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _given: list[str] = []
 
 
 def remember(token: str | None) -> None:
-    """Keep the token of the option `--token`, or of its variable, for the command that runs."""
+    """Use the token of the option `--token`, or of its variable, for the current command."""
     _given[:] = [token] if token else []
 
 
 def token_for(url: str) -> str | None:
-    """The token for a server: that of the command line or the variable, else the stored one."""
+    """The token for a server: from the command line or the variable, otherwise the stored token."""
     return _given[0] if _given else os.environ.get(VARIABLE) or _stored().get(url)
 
 
 def store(url: str, token: str | None) -> Path:
-    """Keep a token for a server, readable by this user alone; with None forget it."""
+    """Store a token for a server, readable by this user only; None removes it."""
     file = _file()
     known = {**_stored(), url: token}
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     made = file.with_suffix(f".{os.getpid()}")
-    # Made with its mode: a file that is closed off later can be read until then.
+    # Created with its final mode: a file restricted later could be read until then.
     with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
         json.dump({each: kept for each, kept in known.items() if kept is not None}, out, indent=1)
     made.replace(file)

@@ -1,4 +1,4 @@
-"""How many files a process may have open."""
+"""The limit on open files of a process."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 
 
 def allow_many_files() -> None:
-    """Take what the system grants: every log of a stream needs some, and 1,024 are soon used up."""
+    """Raise the limit to the system's maximum: each stream needs several files, and 1,024 run out soon."""
     if sys.platform == "win32":
         return
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # macOS names a limit that it does not grant
+    with contextlib.suppress(ValueError, OSError):  # macOS reports a limit that it does not grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

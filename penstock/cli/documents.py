@@ -85,7 +85,7 @@ def describe(kind: Kind, name: Name, server: Server = None, json: Json = False) 
 
 
 def load_page(client: Client, kind: str, name: str) -> dict[str, Any]:
-    """A document, who refers to it, and its revisions."""
+    """A document with its referrers and revisions."""
     return {**client.get(kind, name), "revisions": client.about(kind, name, "revisions")}
 
 
@@ -124,7 +124,7 @@ def delete(
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Go on only if the person says so; without one to ask, `--yes` has to."""
+    """Continue only if the user confirms; without a terminal, `--yes` is required."""
     if yes:
         return
     if not sys.stdin.isatty():

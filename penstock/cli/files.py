@@ -1,4 +1,4 @@
-"""Documents in files, each with the file it stands in."""
+"""Documents read from files, each with its file."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ STDIN = "-"
 
 @dataclass(frozen=True)
 class Found:
-    """A document as it was read, and where."""
+    """A document as it was read, and its file."""
 
     file: str
     raw: Any
 
     @property
     def kind(self) -> str | None:
-        """Its kind, if it says one."""
+        """The kind of the document, if it has one."""
         kind = self.raw.get("kind") if isinstance(self.raw, Mapping) else None
         return kind if isinstance(kind, str) else None
 
     @property
     def name(self) -> str | None:
-        """Its name, if it has one."""
+        """The name of the document, if it has one."""
         metadata = self.raw.get("metadata") if isinstance(self.raw, Mapping) else None
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
         return name if isinstance(name, str) else None
 
     @property
     def addressable(self) -> bool:
-        """Whether it has an identity: a known kind and a name."""
+        """Whether the document has a known kind and a name."""
         return self.kind in PLURALS and bool(self.name)
 
     @property
     def title(self) -> str:
-        """What to call it."""
+        """Kind and name of the document, for messages."""
         return f"{self.kind or 'document'} '{self.name}'" if self.name else self.kind or "document"
 
 
 def read_files(paths: Sequence[str]) -> list[Found]:
     """Every document in files and directories, `-` being standard input.
 
-    Raises `Usage` for what cannot be opened and `Unreadable` for what is neither YAML nor JSON, each
-    with all of it at once.
+    Raises `Usage` if a file can't be opened, and `Unreadable` with the problems of all files that are neither
+    YAML nor JSON.
     """
     found: list[Found] = []
     unreadable: list[Problem] = []
@@ -68,7 +68,7 @@ def read_files(paths: Sequence[str]) -> list[Found]:
 
 
 def in_order(documents: Sequence[Found]) -> list[Found]:
-    """The documents such that each comes after those it may refer to."""
+    """The documents, sorted so that each comes after the documents it may refer to."""
     rank = {kind: i for i, kind in enumerate(PLURALS)}
     return sorted(documents, key=lambda document: rank.get(document.kind or "", len(rank)))
 
@@ -85,7 +85,7 @@ def _files(paths: Sequence[str]) -> list[str]:
 
 
 def read_bytes(file: str) -> bytes:
-    """What a file holds, `-` being standard input; `Usage` if it cannot be read."""
+    """The content of a file, `-` being standard input; `Usage` if it can't be read."""
     if file == STDIN:
         return sys.stdin.buffer.read()
     try:

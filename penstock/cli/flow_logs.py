@@ -1,4 +1,4 @@
-"""`penstock logs`: what a flow has said of itself."""
+"""`penstock logs`: the log of a flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock config` and `penstock version`: what this installation is."""
+"""`penstock config` and `penstock version`: settings and versions of this installation."""
 
 from __future__ import annotations
 

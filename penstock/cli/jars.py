@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.connectors.base import Sink, Source
 
 OWN_JARS = {"spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"}
-"""Settings of Spark that may have the jars in them already."""
+"""Spark settings that may already include the jars."""
 
 
 def fetch(
@@ -32,7 +32,7 @@ def fetch(
     cache = JarCache.of(settled(load_settings(home=home)))
     wanted = names or list(SETS)
     for name in wanted:
-        jars_of(name)  # an unknown name is refused before anything is downloaded
+        jars_of(name)  # rejects an unknown name before anything is downloaded
     files = [
         file
         for name in wanted
@@ -73,7 +73,7 @@ def ls(home: Home = None, json: Json = False) -> None:
 
 
 def fetch_missing(settings: Settings, connectors: Sequence[Source | Sink]) -> None:
-    """Download the jars that connectors need, with a line about each; unless the settings name their own."""
+    """Download the jars that connectors need, with a note for each, unless the settings name their own."""
     from penstock.spark.jars import JarCache
 
     if OWN_JARS & settings.spark.keys():

@@ -1,4 +1,4 @@
-"""The kinds of documents as people write them on a command line."""
+"""The kinds of documents, as written on the command line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PLURALS = {
     "Sink": "sinks",
     "Pipeline": "pipelines",
 }
-"""Each kind and its place in the API, in the order in which documents depend on one another."""
+"""Each kind and its path in the API, in the order of references: a kind comes after those it refers to."""
 
 RUNNABLE = ("Source", "Task", "Sink", "Pipeline")
 """Kinds that can be started, paused and stopped."""
 
 
 def kind_of(word: str) -> str:
-    """The kind that a word names: singular, plural or the beginning of one, such as `p`."""
+    """The kind that a word names: the singular, the plural or a prefix such as `p`."""
     found = [kind for kind, plural in PLURALS.items() if word and plural.startswith(word.lower())]
     if len(found) == 1:
         return found[0]
@@ -30,7 +30,7 @@ def kind_of(word: str) -> str:
 
 
 def target_of(text: str) -> tuple[str, str]:
-    """Kind and name of what an action is for: `task/NAME`, or the name of a pipeline alone."""
+    """Kind and name of the target of an action: `task/NAME`, or just the name of a pipeline."""
     word, slash, name = text.partition("/")
     if not slash:
         return "Pipeline", text

@@ -1,4 +1,4 @@
-"""`penstock dead-letters …`: what pipelines could not process."""
+"""`penstock dead-letters …`: events that pipelines could not process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.cli.text import count, plural, when
 from penstock.errors import Problem
 
 STEP = 1000
-"""Letters that one request replays: after each the bar moves on."""
+"""Letters replayed per request; the progress bar advances after each request."""
 
 SHOWN_REFUSALS = 10
 
@@ -222,7 +222,7 @@ def replay(
 
 
 def _replayed(client: Client, path: str, body: dict[str, Any], total: int, *, quiet: bool) -> dict[str, Any]:
-    """All that is asked for, request by request."""
+    """Replay all selected letters, request by request, and return the total."""
     whole: dict[str, Any] = {"dry_run": body["dry_run"], "replayed": 0, "failed_again": 0, "refused": []}
     with count_bar("replaying", quiet=quiet) as progress:
         position: int | None = 0
@@ -261,7 +261,7 @@ def _path(name: str, *parts: str) -> str:
 
 
 def _edited(text: str) -> str:
-    """What a person makes of a text in the editor."""
+    """The text after the user has edited it in the editor."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         hint = "pass the event with --event"

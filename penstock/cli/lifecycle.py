@@ -1,4 +1,4 @@
-"""`penstock pause|resume|stop|start|restart`: what pipelines and all else that runs should do."""
+"""`penstock pause|resume|stop|start|restart`: actions on pipelines and other flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process at a time. The lock is the operating system's, so it ends with the process, however it ends."""
+"""A lock that one process can hold. The operating system releases it when the process ends or crashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.errors import Conflict, Problem
 
 
 class Taken(Conflict):
-    """Somebody else holds the lock."""
+    """Another process holds the lock."""
 
 
 class Lock:
@@ -39,10 +39,10 @@ class Lock:
     ) -> None:
         if self._descriptor is not None:
             self.tell("")
-            os.close(self._descriptor)  # frees the lock; the file stays, or two could lock two files
+            os.close(self._descriptor)  # releases the lock; the file stays, or there could be two locks
 
     def tell(self, text: str) -> None:
-        """Write who holds the lock."""
+        """Write the holder of the lock into its file."""
         assert self._descriptor is not None
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text.encode(), 0)
@@ -60,7 +60,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock(descriptor: int) -> None:
-        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # beyond the text, which others may read
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # beyond the text, which other processes may read
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
 else:

@@ -1,4 +1,4 @@
-"""What long-running commands say about themselves, on standard error."""
+"""Logging of long-running commands, on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.spark.driver import GATEWAY_LOGGER
 
 
 def configure(settings: LogSettings) -> None:
-    """Send the logs of Penstock and of its libraries to standard error, as the settings say."""
+    """Send the logs of Penstock and of its libraries to standard error, as configured."""
     level = getattr(logging, settings.level.upper())
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -45,7 +45,7 @@ def configure(settings: LogSettings) -> None:
     for chatty in ("httpx", "httpcore", "alembic"):
         logging.getLogger(chatty).setLevel(max(level, logging.WARNING))
     if level > logging.DEBUG:
-        # It logs every exception that passes through it, also those that are a batch's orderly end.
+        # Py4J logs every exception that passes through it, even those that end a batch normally.
         logging.getLogger(GATEWAY_LOGGER).setLevel(logging.CRITICAL)
 
 

@@ -1,6 +1,6 @@
-"""`penstock`: the command line, and what happens when a command fails.
+"""`penstock`: the command line and its error handling.
 
-Imports nothing that takes long, not even for errors: `--help` and the shell's completion come at once.
+Imports nothing slow, not even for errors, so that `--help` and shell completion respond immediately.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Listed(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands that are imported when they are called."""
+    """A group of commands, each imported when it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that arguments name, imported."""
+        """Find and import the command that the arguments name."""
         word, command, rest = super().resolve_command(ctx, args)
         if isinstance(command, GroupWithDefault):
             command = command.chosen(rest)
@@ -48,14 +48,14 @@ class Group(TyperGroup):
 
 
 class GroupWithDefault(Group):
-    """Commands below a word that is a command itself: `penstock worker` and `penstock worker ls`."""
+    """A group whose name is also a command: `penstock worker` and `penstock worker ls`."""
 
     def __init__(self, default: Listed, **options: Any) -> None:
         super().__init__(**options)
         self._default = default
 
     def chosen(self, rest: list[str]) -> Any:
-        """The group if arguments name one of its commands, else the command of the word alone."""
+        """The group if the arguments name one of its commands, otherwise its default command."""
         if rest and rest[0] in self.commands:
             return self
         own = self._default.loaded()
@@ -116,7 +116,7 @@ app = typer.Typer(
 
 @app.callback(help=HELP)
 def _penstock() -> None:
-    """Makes a group of the app, though no command is registered."""
+    """Makes the app a group even though no command is registered."""
 
 
 def commands() -> Iterator[tuple[str, str, Callable[..., None]]]:

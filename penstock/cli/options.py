@@ -13,7 +13,7 @@ from penstock.errors import Invalid
 from penstock.settings import Loaded, Settings, load
 
 JSON = "penstock.json"
-"""Where a context remembers that `--json` was given, for the errors."""
+"""Key of the context that records whether `--json` was given, for printing errors."""
 
 
 def _remember(context: typer.Context, value: bool) -> bool:
@@ -49,7 +49,7 @@ AcceptReset = Annotated[
 
 
 def load_settings(**overrides: object) -> Loaded:
-    """The settings under these options, by dotted name with `__` for the dot."""
+    """The settings, overridden by options that are named with `__` in place of the dot."""
     try:
         return load({name.replace("__", "."): value for name, value in overrides.items()})
     except Invalid as error:
@@ -57,7 +57,7 @@ def load_settings(**overrides: object) -> Loaded:
 
 
 def settled(loaded: Loaded) -> Settings:
-    """The settings themselves, after telling what looked wrong about them."""
-    os.environ["PENSTOCK_HOME"] = str(loaded.settings.home)  # for documents that say ${PENSTOCK_HOME}
+    """The settings, after showing the warnings about them."""
+    os.environ["PENSTOCK_HOME"] = str(loaded.settings.home)  # for documents that use ${PENSTOCK_HOME}
     show_problems(loaded.warnings, level="warning")
     return loaded.settings

@@ -1,4 +1,4 @@
-"""What every command prints the same way: results, problems, exit codes."""
+"""Output shared by all commands: results, problems, exit codes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from penstock.errors import Invalid, PenstockError, Problem
 OK, FAILED, USAGE, INVALID = 0, 1, 2, 3
 
 PIPED_WIDTH = 1000
-"""The width of a table that is not shown on a terminal: nothing is cut."""
+"""The width of a table that is not shown on a terminal, so that nothing is truncated."""
 
 
 class Usage(PenstockError):
-    """The command was given something that it cannot use."""
+    """The command was called with invalid arguments or options."""
 
 
 def exit_code(error: PenstockError) -> int:
-    """The exit code that says what kind of error it was."""
+    """The exit code for an error."""
     from penstock.specs.text import Unreadable
 
     if isinstance(error, Usage):
@@ -29,12 +29,12 @@ def exit_code(error: PenstockError) -> int:
 
 
 def envelope(problems: Sequence[Problem]) -> dict[str, Any]:
-    """Problems in the JSON shape that the API uses too."""
+    """Problems in the JSON envelope that the API uses too."""
     return {**problems[0].model_dump(), "errors": [problem.model_dump() for problem in problems]}
 
 
 def show_error(error: PenstockError, *, as_json: bool) -> None:
-    """Tell what went wrong: as text on standard error, as JSON on standard output."""
+    """Show an error: as text on standard error, or as JSON on standard output."""
     if as_json:
         show_json(envelope(error.problems))
     else:
@@ -42,7 +42,7 @@ def show_error(error: PenstockError, *, as_json: bool) -> None:
 
 
 def show_problems(problems: Iterable[Problem], level: str = "error", indent: str = "") -> None:
-    """Problems on standard error: `error[code] path: message`, then what to do about it."""
+    """Print problems to standard error: `error[code] path: message`, then the hint."""
     for problem in problems:
         where = f" {problem.path}:" if problem.path else ""
         style = "bold red" if level == "error" else "bold yellow"
@@ -52,23 +52,23 @@ def show_problems(problems: Iterable[Problem], level: str = "error", indent: str
 
 
 def note(*parts: str | tuple[str, str]) -> None:
-    """A line for people, on standard error, so that results can be piped. Parts are (text, style)."""
+    """Print a line for people to standard error, so that results can be piped. Parts are (text, style)."""
     _print(sys.stderr, *parts)
 
 
 def say(*parts: str | tuple[str, str]) -> None:
-    """A line of the result."""
+    """Print a line of the result to standard output."""
     _print(sys.stdout, *parts)
 
 
 def show_json(value: Any, *, line: bool = False) -> None:
-    """A value as JSON on standard output; with `line` on one line."""
+    """Print a value as JSON to standard output; with `line`, on one line."""
     text = json.dumps(value, indent=None if line else 2, ensure_ascii=False, default=str)
     print(text, flush=True)
 
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Rows under headers: fitted to a terminal, whole when piped."""
+    """Print rows below headers: fitted to the terminal, or in full when piped."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""Standard input and output of `penstock run`, which only one thing at a time can use."""
+"""Standard input and output of `penstock run`, each of which can have only one user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.errors import Problem
 
 
 def require_free_pipes(flow: Flow, *, document_piped: bool, as_json: bool) -> None:
-    """Refuse a flow whose connectors need standard input or output for themselves and cannot have it."""
+    """Reject a flow whose connectors need standard input or output while it is used for something else."""
     problems = []
     if flow.source.component.piped and document_piped:
         message = "the document was read from standard input, but its stdin source needs standard input"

@@ -19,7 +19,7 @@ EFFECTS = {"keeps": "dim", "restarts": "yellow", "resets": "bold red"}
 
 @dataclass(frozen=True)
 class DocumentPlan:
-    """What would become of one document."""
+    """The effect of applying one document."""
 
     file: str
     kind: str | None
@@ -31,12 +31,12 @@ class DocumentPlan:
 
     @property
     def resets(self) -> bool:
-        """Whether applying it takes `--accept-reset`."""
+        """Whether applying the document requires `--accept-reset`."""
         return bool(self.plan and self.plan["resets"])
 
 
 def plan_all(client: Client, documents: Sequence[Found]) -> Iterator[DocumentPlan]:
-    """What each document would do, in order. Those that are new are checked together with all others."""
+    """Plan each document, in order. New documents are validated together with all others."""
     judged = client.call("POST", "/validate", json=[document.raw for document in documents])["documents"]
     for document, analysis in zip(documents, judged, strict=True):
         about = (document.file, document.kind, document.name)
@@ -59,7 +59,7 @@ def _planned(client: Client, document: Found, analysis: dict[str, Any]) -> Docum
         return DocumentPlan(document.file, kind, name, "create")
     plan = client.call("POST", path_of(kind, name, "plan"), json={"metadata": {}, "spec": {}, **document.raw})
     refused = [Problem.model_validate(problem) for problem in plan["errors"]]
-    # What it refers to may be new as well, and is not there yet: all of them together are valid.
+    # The document may refer to new documents that aren't saved yet; together, all of them are valid.
     if refused and any(problem.code != "unknown_reference" for problem in refused):
         raise Invalid(*refused)
     action = "update" if plan["changes"] or refused else "unchanged"
@@ -67,7 +67,7 @@ def _planned(client: Client, document: Found, analysis: dict[str, Any]) -> Docum
 
 
 def show_plan(planned: DocumentPlan) -> None:
-    """A line for a document, what changes in it, and what that does to each part of its flow."""
+    """Show the action for a document, its changes, and their effect on each part of its flow."""
     style = STYLES.get(planned.action, "bold red")
     what = f"{(planned.kind or 'document').lower()} {planned.name or ''} ({planned.file})"
     say((f"{planned.action:<10}", style), what)
@@ -94,7 +94,7 @@ def show_steps(steps: list[dict[str, Any]], indent: str = "    ") -> None:
 
 
 def show_plans(plans: Sequence[DocumentPlan]) -> None:
-    """All of them in one line."""
+    """Show a one-line summary of all plans."""
     changed = sum(each.action in ("create", "update") for each in plans)
     resets = sum(each.resets for each in plans)
     asks = f", {plural(resets, 'document')} needs --accept-reset" if resets else ""

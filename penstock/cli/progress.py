@@ -1,4 +1,4 @@
-"""What `penstock run` shows while it runs and when it has ended."""
+"""Progress and summary of `penstock run`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from penstock.control.fleet.lifecycle import State
 
 PLAIN_S, JSON_S = 5.0, 1.0
-"""Seconds between two lines if the output is no terminal."""
+"""Seconds between two lines of progress, as text and as JSON."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended."""
+    """The outcome of a run."""
 
     pipeline: str
     outcome: str
@@ -33,11 +33,11 @@ class Summary:
     resumed: bool
     dead_letters: int
     dead_letters_in: str
-    """The stream that has them."""
+    """The stream that contains the dead letters."""
 
     @classmethod
     def of(cls, pipeline: str, state: State, seconds: float, resumed: bool, dead: str) -> Self:
-        """The summary of a flow that is at rest, and whose dead letters are in the stream `dead`."""
+        """The summary of a flow that has ended, with its dead letters in the stream `dead`."""
         return cls(
             pipeline,
             state.outcome or "stopped",
@@ -53,7 +53,7 @@ class Summary:
 
 
 class Plain:
-    """Lines on standard error: where there is no terminal."""
+    """Progress as lines on standard error, if it is not a terminal."""
 
     def __init__(self) -> None:
         self._told: tuple[str, float] = ("", 0.0)
@@ -66,23 +66,23 @@ class Plain:
     ) -> None: ...
 
     def step(self, text: str) -> None:
-        """Something that takes a while has begun."""
+        """Show that a step that takes a while has begun."""
         note(text)
 
     def update(self, pipeline: str, state: State) -> None:
-        """The state of the flow now."""
+        """Show the current state of the flow."""
         phase, at = self._told
         if state.phase != phase or time.monotonic() - at >= PLAIN_S:
             self._told = (state.phase, time.monotonic())
             note(progress_line(pipeline, state))
 
     def end(self, summary: Summary) -> None:
-        """The run is over."""
+        """Show the summary of the finished run."""
         show_summary(summary)
 
 
 class Lines(Plain):
-    """Objects on standard output: `progress` lines and a last one, `summary`."""
+    """Progress as JSON lines on standard output: `progress` objects and a final `summary`."""
 
     def step(self, text: str) -> None:
         pass
@@ -99,7 +99,7 @@ class Lines(Plain):
 
 
 class Live(Plain):
-    """One line of a terminal, always up to date."""
+    """Progress as a single line of the terminal, updated continuously."""
 
     def __enter__(self) -> Self:
         from rich.console import Console
@@ -112,7 +112,7 @@ class Live(Plain):
             console=Console(file=sys.stderr, highlight=False),
             transient=True,
             refresh_per_second=8,
-            # Events of a console sink stand above the line, unless they go elsewhere.
+            # Events of a console sink appear above the line, unless standard output is redirected.
             redirect_stdout=sys.stdout.isatty(),
         )
         self._live.start()
@@ -133,14 +133,14 @@ class Live(Plain):
 
 
 def view(*, as_json: bool) -> Plain:
-    """The view that fits where the output goes."""
+    """The view for the destination of the output."""
     if as_json:
         return Lines()
     return Live() if sys.stderr.isatty() else Plain()
 
 
 def progress_line(pipeline: str, state: State) -> str:
-    """A running flow in one line."""
+    """The progress of a running flow in one line."""
     ops = state.ops
     parts = [f"{pipeline}: {state.phase.replace('_', ' ')}"]
     if ops:
@@ -153,7 +153,7 @@ def progress_line(pipeline: str, state: State) -> str:
 
 
 def show_summary(summary: Summary) -> None:
-    """How a run ended, for people."""
+    """Show the outcome of a run as text."""
     styles = {"completed": "bold green", "stopped": "bold yellow", "failed": "bold red"}
     read = plural(summary.input_events, "event")
     took = f" in {plural(summary.batches, 'batch')}, {summary.seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""What `penstock run` runs: one document of a file, with those it refers to."""
+"""The project of `penstock run`: one document of a file, and the documents it refers to."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LIFE = "run"
-"""The life of everything that has no registry to count its lives."""
+"""The life of streams and flows outside a registry, which would count their lives."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """What is to run, and the documents beside it."""
+    """The document to run, and all documents of its file."""
 
     chosen: Mapping[str, Any]
     documents: Sequence[Any]
@@ -43,29 +43,29 @@ class Project:
 
     @property
     def key(self) -> str:
-        """Its name among the runs of a home directory."""
+        """The name of the project among the runs in a home directory."""
         kind, document_id = str(self.chosen["kind"]), derive_id(str(self.chosen["metadata"]["name"]))
         return document_id if kind == "Pipeline" else f"{kind.lower()}.{document_id}"
 
     @property
     def checkpoints(self) -> str:
-        """Where its progress is kept."""
+        """The location of the checkpoints."""
         return qualified(f"{self.settings.checkpoint_url.rstrip('/')}/{self.key}/run")
 
     @property
     def directory(self) -> Path:
-        """What is kept on this machine, wherever the progress is."""
+        """The directory of the project on this machine, even if the checkpoints are elsewhere."""
         if is_local(self.checkpoints):
             return Path(local_path(self.checkpoints))
         return self.settings.home / "runs" / self.key
 
     @property
     def policy(self) -> Policy:
-        """What the documents may reach, as on a server; the variables are all the user's own."""
+        """The policy for the documents, as on a server, except that all environment variables are allowed."""
         return Policy.of(self.settings, all_variables=True)
 
     def resolve(self) -> Flow:
-        """The flow; Invalid with every problem that can be seen without Spark."""
+        """The flow; Invalid with every problem that can be found without Spark."""
         lookup, known = offline(self.documents)
         defaults = self.settings.defaults.model_dump()
         analysis = analyse(self.chosen, lookup, known, defaults, policy=self.policy)
@@ -74,7 +74,7 @@ class Project:
         return resolve_flow(self.chosen, lookup, self.site(), defaults)
 
     def site(self) -> Site:
-        """The streams of the file, kept from run to run."""
+        """The site of the flow: the streams of the file, retained between runs."""
         home, lookup = StreamHome.of(self.settings), offline(self.documents)[0]
 
         held = f"{self.key}.in"
@@ -104,11 +104,11 @@ class Project:
         )
 
     def forget_input(self) -> None:
-        """Delete the events that earlier runs have kept of standard input, which is not read again."""
+        """Delete the events that earlier runs have stored from standard input, which can't be read again."""
         StreamHome.of(self.settings).remove(f"{self.key}.in", LIFE)
 
     def inferred(self, flow: Flow, spark: SparkSession) -> Project:
-        """The project with the inferred columns of a source written into it: its input stream needs them."""
+        """The project with the inferred columns of its source added, which the input stream needs."""
         inline = flow.source.place.via is None
         chosen = with_schema(self.chosen, pinned(flow, spark).source.component, inline=inline)
         others = [chosen if each is self.chosen else each for each in self.documents]
@@ -130,7 +130,7 @@ class Project:
             raise Invalid(failure_of(error).problem.model_copy(update={"path": "spec"})) from error
 
     def warnings(self, flow: Flow) -> list[Problem]:
-        """What works, but perhaps not as it was meant."""
+        """Warnings about settings that work, but perhaps not as intended."""
         lookup, known = offline(self.documents)
         analysis = analyse(
             self.chosen, lookup, known, self.settings.defaults.model_dump(), policy=self.policy
@@ -139,7 +139,7 @@ class Project:
 
 
 def choose(found: Sequence[Found], name: str | None, settings: Settings) -> Project:
-    """What runs among documents, or the one of that name. Pipelines come before what else might run."""
+    """Choose the document to run, by name if given. Pipelines take precedence over other kinds."""
     able = [document for document in found if isinstance(document.raw, Mapping) and runs(document.raw)]
     pipelines = [document for document in able if document.kind == "Pipeline"]
     if name is not None:
@@ -162,7 +162,7 @@ def choose(found: Sequence[Found], name: str | None, settings: Settings) -> Proj
 
 
 def require_reachable(project: Project) -> None:
-    """Refuse a source that events are sent to: there is no server that takes them."""
+    """Reject a source that events are sent to: there is no server to receive them."""
     source = (project.chosen.get("spec") or {}).get("source")
     if isinstance(source, Mapping) and isinstance(ref := source.get("ref"), str):
         source = (offline(project.documents)[0]("Source", derive_id(ref)) or {}).get("spec")
@@ -174,7 +174,7 @@ def require_reachable(project: Project) -> None:
 
 
 def _refuse_others(found: Sequence[Found]) -> NoReturn:
-    """Tell why there is no pipeline: a document may only have been meant to be one."""
+    """Raise the reason that there is no pipeline: an invalid document may have been meant to be one."""
     problems: list[Problem] = []
     for document in found:
         try:

@@ -45,7 +45,7 @@ def query(
     try:
         found = client.call("POST", "/query", json=body)
     except KeyboardInterrupt:
-        with suppress(PenstockError):  # it has ended in the meantime
+        with suppress(PenstockError):  # the query may have ended in the meantime
             client.call("DELETE", f"/query/{body['id']}")
         raise
     names = [column["name"] for column in found["columns"]]

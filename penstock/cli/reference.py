@@ -1,7 +1,7 @@
 """Writes docs/reference/ from the code: `python -m penstock.cli.reference [DIRECTORY]`.
 
-Every page is made from what the program itself uses, so that none can be out of date; a test compares
-the committed pages with these.
+Every page is generated from the definitions that the program itself uses, so that none can be out of date; a
+test compares the committed pages with the generated ones.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _connectors() -> str:
 
 
 def _overview() -> list[str]:
-    """A row for each connector: what it is, what it promises and what shows that."""
+    """A table of connectors: role, delivery guarantee, connection test and systems tested on."""
     from penstock.connectors.base import Sink, Source
     from penstock.specs.catalog import catalog
 

@@ -1,4 +1,4 @@
-"""`penstock replay|replays`: events through a pipeline once more, beside the pipeline itself."""
+"""`penstock replay|replays`: replays events through a pipeline, which keeps running."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def replays(name: Name, server: Server = None, json: Json = False) -> None:
 def _sinks(
     ids: list[str] | None, all_: bool, shadow_file: str | None, shadow_stream: str | None
 ) -> str | list[str] | dict[str, Any]:
-    """Who gets the events, as the API wants it; Usage unless it was said in one way."""
+    """The destination of the events, as the API expects it; Usage unless exactly one is given."""
     ways: list[str | list[str] | dict[str, Any]] = []
     if ids:
         ways.append(ids)
@@ -109,7 +109,7 @@ def _sinks(
 
 
 def _await(client: Client, kind: str, target: str, replay: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
-    """The replay once it is over."""
+    """Wait for the end of a replay and return its final state."""
     with count_bar(replay["name"], quiet=quiet) as progress:
         while True:
             found = client.about(kind, target, "replays")
@@ -124,7 +124,7 @@ def _await(client: Client, kind: str, target: str, replay: dict[str, Any], *, qu
 
 
 def show_answer(told: dict[str, Any]) -> None:
-    """What is replayed, or would be."""
+    """Show the range and the sinks of a replay or dry run."""
     found = told["range"]
     offsets = f"offsets {found['first']} to {found['next'] - 1} of stream {found['stream']}"
     say(f"{plural(found['events'], 'event')}, about {size(found['bytes'])}: {offsets}")

@@ -71,14 +71,14 @@ def rollback(
 
 
 def show_diff_text(text: str) -> None:
-    """A unified diff in colour."""
+    """Show a unified diff in color."""
     styles = {"+": "green", "-": "red", "@": "cyan"}
     for line in text.splitlines():
         say((line, styles.get(line[:1], "")))
 
 
 def show_entries(entries: list[dict[str, Any]], indent: str = "  ") -> None:
-    """What changes in a document, field by field."""
+    """Show the changes of a document, field by field."""
     signs = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yellow")}
     for entry in entries:
         sign, style = signs[entry["op"]]

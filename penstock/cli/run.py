@@ -26,7 +26,7 @@ POLL_S = 0.2
 REREAD = "all events are read and delivered again"
 
 SMALL_BYTES = 16 * 1024 * 1024
-"""A file up to this size is read before a JVM that compiles well would pay off."""
+"""Up to this file size, a run ends before thorough compilation in the JVM would pay off."""
 
 
 def run(
@@ -48,22 +48,22 @@ def run(
 ) -> None:
     """Run one pipeline until its input ends or Ctrl-C. The next run continues from there.
 
-    A file without a pipeline may contain a task, or a source or sink with a stream, instead. Streams are kept
-    in the home directory, separate from those of a server there.
+    If the file has no pipeline, it can contain a task, or a source or sink with a stream, instead. Streams
+    are stored in the home directory, separate from the streams of a server that uses the same directory.
 
     Progress goes to standard error, so that events of a `stdout` or `console` sink can be piped. With --json
     it goes to standard output instead, one object per line, the last one of type `summary`. A `stdin` source
-    reads the events that are piped in; the document is then in a file.
+    reads the events that are piped in; the document must then be in a file.
     """
     settings = settled(load_settings(home=home))
     documents = read_files([file])
     with starting_spark(settings, short=is_short(documents)) as spark:
-        # While Spark starts: the imports that take long, and all checks that need no Spark.
+        # While Spark starts: the slow imports, and all checks that don't need Spark.
         from penstock.cli.logs import configure
         from penstock.cli.pipes import require_free_pipes
         from penstock.cli.project import choose, require_reachable
 
-        configure(settings.log)  # what scripts print is no event of a console sink
+        configure(settings.log)  # keeps script output apart from the events of a console sink
         project = choose(documents, name, settings)
         require_reachable(project)
         flow = project.resolve()
@@ -77,7 +77,7 @@ def run(
 
 
 def is_short(documents: Sequence[Found]) -> bool:
-    """Whether a run will take seconds: it reads one small file to its end."""
+    """Whether a run will take only seconds: it reads one small file to its end."""
     specs = [each.raw.get("spec") for each in documents if isinstance(each.raw, Mapping)]
     sources = [spec["source"] for spec in specs if isinstance(spec, Mapping) and "source" in spec]
     if len(sources) != 1 or not isinstance(sources[0], Mapping):

@@ -1,4 +1,4 @@
-"""Sample events on the command line: in a file, on standard input, or as they are."""
+"""Sample events on the command line: in a file, on standard input, or inline."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SUFFIXES = (".json", *LINES, *TEXTS)
 
 
 def read_events(argument: str) -> Given:
-    """Events as an option gives them: `@file`, `-` for standard input, or JSON."""
+    """Events given by an option: `@file`, `-` for standard input, or JSON."""
     if argument.startswith("@"):
         return read_file(Path(argument[1:]))
     return _json(sys.stdin.read() if argument == "-" else argument, "the events")
 
 
 def read_file(path: Path) -> Given:
-    """The events in a file, whose format is taken from its name."""
+    """The events in a file; the suffix of its name determines the format."""
     from penstock.engine.trials.samples import Text
 
     kind = path.suffix.lower()

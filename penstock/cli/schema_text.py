@@ -16,7 +16,7 @@ LINKS = {
     "Sink": "[sink](connectors.md#sinks)",
     "Processor": "[processor](processors.md)",
 }
-"""What a field that holds any component of a role is called."""
+"""The type shown for a field that holds any component of a role."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ def _described(field: Schema) -> str:
 
 
 def _model(schema: Any, defs: Schema) -> Schema | None:
-    """The model that a value is an instance of, if it may be one; there may be a shorter form beside it."""
+    """The model of a value, if it can be an instance of one; a shorter form may be possible too."""
     options = schema.get("anyOf", [schema]) if isinstance(schema, Mapping) else ()
     return next((_follow(option, defs) for option in options if "$ref" in option), None)
 
 
 def _common(above: str, members: list[tuple[str, Schema]], defs: Schema) -> Iterator[Row]:
-    """What can stand beside any component in its place, and what in place of one."""
+    """The fields that all components share, and the fields that replace a component."""
     components = [model for _, model in members if "type" in model["properties"]]
     shared = set.intersection(*(set(model["properties"]) for model in components)) - {"type"}
     for name, field in components[0]["properties"].items():
@@ -125,7 +125,7 @@ def _limits(schema: Schema) -> str:
 
 
 def _default(field: Schema, needed: bool) -> str:
-    if needed or (field.get("title") == "Type" and "const" in field):  # what names a component
+    if needed or (field.get("title") == "Type" and "const" in field):  # the type of a component
         return "**required**"
     value = field.get("default")
     return "" if value in (None, "") else f"`{json.dumps(value) if not isinstance(value, str) else value}`"

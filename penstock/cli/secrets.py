@@ -60,7 +60,7 @@ def _users(client: Any, secret: dict[str, Any]) -> str:
 
 
 def _value() -> str:
-    """A value from the terminal, unseen; else all of standard input without the line break at its end."""
+    """Read a value from the terminal without echo, or all of standard input without its final line break."""
     value = (
         getpass.getpass("Value: ")
         if sys.stdin.isatty()

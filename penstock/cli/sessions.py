@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STOP_S = 10.0
-"""How long Spark may take to stop before the process ends without it."""
+"""Seconds that Spark may take to stop before the process exits anyway."""
 
 KILL_S = 1.0
-"""How long a JVM that has just been launched is looked for, and waited for once it is killed."""
+"""Seconds to search for a JVM that has just been launched, and to wait for its end once it is killed."""
 
 
 @contextlib.contextmanager
 def spark_session(
     settings: Settings, log: Path | None = None, *, warm: bool = False
 ) -> Iterator[SparkSession]:
-    """A session that is stopped at the end. The JVM prints to `log`, or else where this process does.
+    """A session that is stopped at the end. The JVM prints to `log`, or to the output of this process.
 
-    With `warm`, what Spark's Python processes need is imported while the JVM starts: flows are sure to come.
+    With `warm`, the modules of Spark's Python processes are imported while the JVM starts: flows will follow.
     """
     if warm and not settings.on_cluster and (server := fork_server()) is not None:
         server.preload()
@@ -57,11 +57,11 @@ def spark_session(
 
 @contextlib.contextmanager
 def starting_spark(settings: Settings, *, short: bool = True) -> Iterator[Starting]:
-    """Start Spark in a thread, for a command that has other things to do until it needs a session.
+    """Start Spark in a thread, for a command that has other work to do before it needs a session.
 
-    A command that may run for long says that it is not `short`; see `open_session`.
+    A command that may run for a long time passes `short=False`; see `open_session`.
 
-    If the command ends without a session, such as by an error in a document, the JVM is killed at once.
+    If the command ends without a session, such as after an error in a document, the JVM is killed at once.
     """
     starting = Starting(settings, short)
     try:
@@ -88,7 +88,7 @@ class Starting:
 
     @contextlib.contextmanager
     def session(self, log: Path) -> Iterator[SparkSession]:
-        """The session, once it has started, or why it has not. The output of the JVM goes to `log`."""
+        """Wait for the session, or raise the error that it failed with. The JVM's output goes to `log`."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(OSError):  # Windows does not rename a file that is in use
             self._log = self._log.replace(log)
@@ -105,7 +105,7 @@ class Starting:
             _keep_classes(self._settings)
 
     def end(self) -> None:
-        """Kill the JVM of a session that was not used; its log goes, too."""
+        """Kill the JVM of an unused session and remove its log."""
         if not self._stopped and self._error is None:
             self._give_up()
         self._output.close()
@@ -125,7 +125,7 @@ class Starting:
             self._error = error
 
     def _launch(self, configuration: Mapping[str, str]) -> None:
-        """Start the JVM as PySpark does, with its output in the log; unless this process has one."""
+        """Start the JVM as PySpark does, with its output in the log, unless this process already has one."""
         self._earlier = {process.pid for process in _jvms()}
         with self._lock:
             if self._given_up:
@@ -137,14 +137,14 @@ class Starting:
         with self._lock:
             self._given_up = True
         if self._launched:
-            logging.getLogger(GATEWAY_LOGGER).setLevel(logging.CRITICAL)  # it logs that the JVM is gone
+            logging.getLogger(GATEWAY_LOGGER).setLevel(logging.CRITICAL)  # Py4J logs that the JVM is gone
             deadline = time.monotonic() + KILL_S
             while not self._kill() and self._thread.is_alive() and time.monotonic() < deadline:
                 time.sleep(0.01)
             self._thread.join(KILL_S)
 
     def _kill(self) -> bool:
-        """Whether a JVM that this has launched was found, and killed."""
+        """Kill the JVMs launched by this object. Returns whether any was found."""
         import psutil
 
         found = [process for process in _jvms() if process.pid not in self._earlier]
@@ -155,7 +155,7 @@ class Starting:
 
 
 def _jvms() -> list[psutil.Process]:
-    """The processes below this one that run Spark, or a script that starts it."""
+    """The descendants of this process that run Spark, or a script that starts Spark."""
     import psutil
 
     found = []
@@ -175,7 +175,7 @@ def _explained(error: Exception, log: Path | None) -> PenstockError:
 
 
 def _keep_classes(settings: Settings) -> None:
-    """Let the next JVM start faster than the one of this process did."""
+    """Create the class archive, so that the next JVM starts faster."""
     if (archive := ClassArchive.of(settings)) is not None:
         archive.make()
 

@@ -1,4 +1,4 @@
-"""Requests to end: Ctrl-C and SIGTERM, the second of which ends at once, and the end of the parent."""
+"""Shutdown requests: Ctrl-C and SIGTERM, the second of which exits immediately, and the parent's end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Leash = Annotated[
 
 
 def on_stop(stop: Callable[[], None]) -> None:
-    """Call `stop` when this process is asked to end. Replaces what Spark installs, so call it after that."""
+    """Call `stop` on Ctrl-C or SIGTERM. Replaces Spark's signal handlers, so call this after Spark starts."""
     asked = False
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -36,7 +36,7 @@ def on_stop(stop: Callable[[], None]) -> None:
 
 
 def on_parent_end(stop: Callable[[], None]) -> None:
-    """Call `stop` when standard input closes, which is a pipe of the parent process."""
+    """Call `stop` when standard input, a pipe from the parent process, closes."""
 
     def watch() -> None:
         while sys.stdin.buffer.read(1024):

@@ -1,4 +1,4 @@
-"""`penstock sinks|catch-up`: how far each sink has come, and what it has missed."""
+"""`penstock sinks|catch-up`: the position and missed batches of each sink."""
 
 from __future__ import annotations
 

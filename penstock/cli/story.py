@@ -1,4 +1,4 @@
-"""`penstock story`: what becomes of one event."""
+"""`penstock story`: traces one event."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def story(
     if json:
         show_json(found)
         return
-    from penstock.engine.trials.result import StepResult  # brings Arrow along
+    from penstock.engine.trials.result import StepResult  # imports Arrow
 
     event = show_event(found["event"])
     say((f"{found['stream']} {offset} ", "bold"), (f"{when(found['time'])}  ", "dim"), event)

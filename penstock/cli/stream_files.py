@@ -1,4 +1,4 @@
-"""`penstock stream verify|repair|export`: the files of streams, also while no server runs."""
+"""`penstock stream verify|repair|export`: the files of streams, even while no server runs."""
 
 from __future__ import annotations
 

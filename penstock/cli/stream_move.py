@@ -1,4 +1,4 @@
-"""`penstock stream move`: a stream to another storage, while it is used."""
+"""`penstock stream move`: moves a stream to another storage while it is in use."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def move(
 
 
 def _await(client: Client, path: str, name: str, *, quiet: bool) -> dict[str, Any]:
-    """The move once it has ended."""
+    """Wait for the end of a move and return its final state."""
     with bar(name, quiet=quiet) as progress:
         while True:
             state = dict(client.call("GET", path))

@@ -1,4 +1,4 @@
-"""`penstock stream produce`: events from a file or standard input."""
+"""`penstock stream produce`: appends events from a file or standard input."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ TYPES = {
 }
 CHUNK_BYTES = 1024 * 1024
 PATIENCE_S = 60.0
-"""How long a server that does not answer is waited for, once it did."""
+"""Seconds to wait for a server that stops responding after the first request."""
 
 SHOWN = 10
 
 
 @dataclass
 class Produced:
-    """What became of all events so far."""
+    """The result for all events so far."""
 
     stream: str
     accepted: int = 0
@@ -73,7 +73,7 @@ def produce(
 ) -> None:
     """Append events to a stream. Waits while the stream is full. Exit code 1 if an event doesn't match.
 
-    Parts are numbered, so that none is kept twice when an answer was lost and the part is sent again.
+    Requests are numbered, so that no event is stored twice if a response is lost and the request is retried.
     """
     client = connect(server)
     options = {"key": key, "atomic": str(atomic).lower(), "producer": f"cli-{uuid.uuid4().hex}"}
@@ -111,7 +111,7 @@ def _tell(done: Produced, as_json: bool) -> None:
 
 
 class _Sender:
-    """Sends part after part, each until it is known to be kept or refused."""
+    """Sends one part after another, each until it is known to be stored or rejected."""
 
     def __init__(
         self, client: Client, path: str, content_type: str, options: dict[str, str | None], done: Produced
@@ -122,7 +122,7 @@ class _Sender:
         self._sent = 0
 
     def send(self, part: bytes) -> bool:
-        """Whether to go on."""
+        """Send a part. Returns whether to continue with the next one."""
         while (answer := self._try(part)).status_code in (429, 503):
             seconds = float(answer.headers.get("retry-after", 1))
             time.sleep(seconds)
@@ -187,7 +187,7 @@ def _grouped(lines: Iterator[bytes] | IO[bytes], batch: int) -> Iterator[bytes]:
 
 
 def _csv_rows(source: IO[bytes]) -> Iterator[bytes]:
-    """Rows as they stand there: one with a quoted line break has several lines."""
+    """The unparsed rows of a CSV file: a row with a quoted line break spans several lines."""
     row = b""
     for line in source:
         row += line

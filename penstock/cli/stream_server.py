@@ -17,7 +17,7 @@ from penstock.cli.text import count, duration, plural, size, when
 from penstock.errors import NotFound, Problem
 
 RETRY_S = 1.0
-"""After how long a tail that was cut off goes on."""
+"""Seconds before an interrupted tail reconnects."""
 
 Name = Annotated[
     str,
@@ -114,7 +114,7 @@ def tail(
 ) -> None:
     """Print the events of a stream as they arrive, until Ctrl-C. Reconnects when the server restarts.
 
-    With --last, only the most recent ones, unless --follow is given too.
+    With --last, prints only the most recent events and exits, unless --follow is given too.
     """
     if position is not None and last is not None:
         message = "--last and --position can't be combined"
@@ -123,7 +123,7 @@ def tail(
     try:
         ends = last is not None and not follow
         for event in _events(client, name, position or "latest", last, contains, ends=ends):
-            shown += 1  # before it is: Ctrl-C may come as soon as a person sees it
+            shown += 1  # before printing: Ctrl-C may arrive as soon as the event is visible
             if json:
                 show_json(event, line=True)
             else:
@@ -141,9 +141,9 @@ def _stats(client: Client, name: str) -> dict[str, Any]:
 def _events(
     client: Client, name: str, position: str, last: int | None, contains: str | None, *, ends: bool
 ) -> Iterator[dict[str, Any]]:
-    """Events from a position on. A connection that breaks is made again where it was.
+    """Events from a position onward. A broken connection is reestablished at its last position.
 
-    `ends`: only those that are there now, which needs `last`.
+    `ends`: only events that exist now, which requires `last`.
     """
     params: dict[str, str] = {"position": position, **({"filter": contains} if contains is not None else {})}
     if last is not None:
@@ -181,7 +181,7 @@ def messages(lines: Iterator[str]) -> Iterator[dict[str, str]]:
     for line in lines:
         if line:
             name, _, value = line.partition(": ")
-            if name:  # else it is a comment
+            if name:  # otherwise the line is a comment
                 fields[name] = value
         elif fields:
             yield fields

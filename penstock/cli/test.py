@@ -1,4 +1,4 @@
-"""`penstock test`: the tests of documents, and documents tried on sample events."""
+"""`penstock test`: runs the tests of documents, or a document on sample events."""
 
 # ruff: noqa: PT028 (`test` is a command here)
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tests:
-    """The tests of a document, and how they ended."""
+    """The tests of a document, and their results."""
 
     document: Found
     cases: list[Case]
@@ -88,7 +88,7 @@ def test(
 
 
 def _collected(documents: Sequence[Found], only: Sequence[str]) -> list[Tests]:
-    """The documents that have tests; `Invalid` with what is wrong with any of them."""
+    """The documents that have tests; `Invalid` with all problems in their tests."""
     from penstock.engine.trials.declared_tests import cases_of
 
     problems: list[Problem] = []
@@ -175,7 +175,7 @@ def _bench(spark: Any, documents: Sequence[Found], settings: Settings) -> Bench:
 
 
 def _chosen(documents: Sequence[Found], name: str | None) -> Found:
-    """The document to try: the only pipeline, or else the only one, or that of the name."""
+    """The document to run, by name if given: the only pipeline, or else the only document."""
     from penstock.specs.documents import derive_id
 
     able = [document for document in documents if document.kind != "Stream"]

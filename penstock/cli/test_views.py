@@ -1,4 +1,4 @@
-"""How tests and test runs are shown."""
+"""Output of tests and test runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ META = "$meta"
 
 
 def show_case(result: CaseResult) -> None:
-    """How a test ended, and all that was not as expected."""
+    """Show the result of a test, and all differences from the expected output."""
     mark = ("  passed ", "green") if result.passed else ("  failed ", "bold red")
     say(mark, result.name, (f"  {result.ms:.0f} ms", "dim"))
     show_problems(result.errors, indent="    ")
@@ -30,7 +30,7 @@ def show_case(result: CaseResult) -> None:
 
 
 def show_balance(tests: Sequence[Tests]) -> None:
-    """How many tests there were, and how many failed."""
+    """Show the number of tests and of failures."""
     results = [result for each in tests for result in each.results]
     failed = sum(not result.passed for result in results)
     text = f"{plural(len(results), 'test')}, {failed} failed"
@@ -38,7 +38,7 @@ def show_balance(tests: Sequence[Tests]) -> None:
 
 
 def show_result(result: TestResult) -> None:
-    """What each step made of the events, and what each sink would get."""
+    """Show the output of each step, and the number of events for each sink."""
     show_problems(result.warnings, level="warning")
     for step in result.steps:
         show_step(step)
@@ -48,7 +48,7 @@ def show_result(result: TestResult) -> None:
 
 
 def write_junit(path: Path, tests: Sequence[Tests]) -> None:
-    """The report that build servers read: a suite for each document."""
+    """Write a JUnit report for build servers, with a suite for each document."""
     root = ElementTree.Element("testsuites")
     for each in tests:
         failed = [result for result in each.results if not result.passed]
@@ -95,7 +95,7 @@ def _line(difference: Difference) -> str:
 
 
 def show_step(step: StepResult) -> None:
-    """What a step made of events."""
+    """Show the output of a step, with dropped, failed and late events."""
     figures = [plural(len(step.output), "event")]
     figures += [f"{step.dropped} dropped"] if step.dropped else []
     figures += [plural(len(step.errors), "error")] if step.errors else []

@@ -1,4 +1,4 @@
-"""Numbers and moments as people read them."""
+"""Numbers and times, formatted for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def when(value: Any, now: datetime | None = None) -> str:
-    """How long ago a moment was; it is an ISO text or seconds since 1970."""
+    """How long ago a time was, given as ISO 8601 text or as seconds since 1970."""
     moment = moment_of(value)
     if moment is None:
         return "-"
@@ -23,7 +23,7 @@ def when(value: Any, now: datetime | None = None) -> str:
 
 
 def moment_of(value: Any) -> datetime | None:
-    """A moment as the API or the engine writes it."""
+    """Parse a time in the format of the API or of the engine."""
     if value is None:
         return None
     if isinstance(value, int | float):
@@ -33,7 +33,7 @@ def moment_of(value: Any) -> datetime | None:
 
 
 def count(value: Any) -> str:
-    """A number with its thousands apart."""
+    """A number with thousands separators."""
     return f"{int(value or 0):,}"
 
 
@@ -43,7 +43,7 @@ def rate(value: float) -> str:
 
 
 def duration(ms: float) -> str:
-    """A time as people say it: `350 ms`, `12 s`, `3 h`."""
+    """A duration in its largest unit: `350 ms`, `12 s`, `3 h`."""
     if ms < 1000:
         return f"{ms:.0f} ms"
     length, unit = next((length, unit) for length, unit in UNITS if ms >= length * 1000)
@@ -51,7 +51,7 @@ def duration(ms: float) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes as people say it: `12 B`, `3.4 MiB`."""
+    """A number of bytes in its largest unit: `12 B`, `3.4 MiB`."""
     for unit, length in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= length:
             return f"{count / length:.1f} {unit}"

@@ -16,7 +16,7 @@ from penstock.errors import NotFound, Unauthorised
 
 TokenRole = Literal["viewer", "operator", "editor", "admin", "ingest", "worker"]
 LOGIN_DAYS = 30
-"""How long the token of a log-in is valid."""
+"""Days for which the token of `penstock login` is valid."""
 
 
 def create(

@@ -1,4 +1,4 @@
-"""`penstock up`: server, coordinator and workers in one go."""
+"""`penstock up`: starts the server, the coordinator and the workers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from penstock.settings import Loaded, Settings
 
 BEGAN = time.monotonic()
-"""When this command began, nearly."""
+"""The approximate start of this command."""
 
 POLL_S = 0.2
 LONG_START_S = 60.0
-"""A worker that is not ready by then is worth a look at its log."""
+"""Seconds until a note refers to the log of a worker that is not ready yet."""
 
 
 def up(
@@ -59,8 +59,8 @@ def up(
     allow_many_files()
     require_home(settings.home)
     if settings.workers:
-        require_java()  # or each worker would say so, again and again, in its log only
-    gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
+        require_java()  # otherwise each worker would report this repeatedly, and only in its log
+    gc.disable()  # imported modules are never garbage: collecting among them repeatedly delays the start
     try:
         with Lock(settings.home / "up.lock", f"the directory {settings.home}") as lock:
             _serve(loaded, lock, ["--home", str(settings.home)] if home else [], demo, leash)
@@ -81,7 +81,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool, leash: 
     if leash:
         on_parent_end(stop.set)
     processes = WorkerProcesses(settings, arguments)
-    processes.start()  # first of all: while Spark starts, the rest is loaded
+    processes.start()  # first, so that everything else loads while Spark starts
     questions = (
         QuestionProcess(settings, arguments) if settings.questions.process and settings.workers else None
     )
@@ -91,7 +91,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool, leash: 
 
     entrance = Entrance()
     server = Server(entrance, settings, listener=listener)
-    # The server runs in a thread, so that signals come here: its own end is but the first of three.
+    # The server runs in a thread, so that signals arrive here: stopping it is only the first of three steps.
     thread = threading.Thread(target=server.run, name="server", daemon=True)
     thread.start()
     lock.tell(f"a running `penstock up` at {server.url}")
@@ -130,7 +130,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool, leash: 
 
 
 def _require_authentication(settings: Settings) -> None:
-    """Refuse to let other machines in while authentication is off."""
+    """Refuse to accept connections from other machines while authentication is off."""
     if settings.is_local:
         return
     from penstock.cli.worker import open_registry
@@ -145,7 +145,7 @@ def _require_authentication(settings: Settings) -> None:
 
 
 def _invite(app: FastAPI, url: str) -> None:
-    """Print the link for the first admin, if people have to log in and there is no user yet."""
+    """Print the setup link for the first admin, if authentication is on and there is no user yet."""
     access = app.state.access
     if access.on and not access.users.exist():
         secret = access.new_setup_secret()
@@ -169,7 +169,7 @@ def _announce(url: str, processes: WorkerProcesses) -> None:
 def _load(
     loaded: Loaded, processes: WorkerProcesses, questions: QuestionProcess | None, demo: bool
 ) -> Service:
-    """The service, with all of it running."""
+    """Create the service and start all of its parts."""
     from penstock.cli.worker import open_registry
     from penstock.control.documents.service import Service
     from penstock.control.fleet.server_start import take_up
@@ -195,7 +195,7 @@ def _app(service: Service) -> FastAPI:
 
 
 def _greet(service: Service, processes: WorkerProcesses, stop: threading.Event, demo: bool) -> None:
-    """Print how far the start of the workers is, until pipelines can run."""
+    """Print the progress of the workers' startup until pipelines can run."""
     began = time.monotonic()
     failures: dict[int, str] = {}
     warned = False
@@ -216,7 +216,7 @@ def _greet(service: Service, processes: WorkerProcesses, stop: threading.Event, 
 
 
 def _add_demo(service: Service) -> None:
-    """Add the documents of the demo that are not there, all at once and without waiting for a worker."""
+    """Add the missing documents of the demo, all at once and without waiting for a worker."""
     from penstock.demo import prepare
 
     try:
@@ -229,7 +229,7 @@ def _add_demo(service: Service) -> None:
 
 
 def _check_demo(service: Service) -> None:
-    """Let a worker say what is wrong with the pipeline of the demo that is broken on purpose."""
+    """Have a worker validate the demo pipeline that is broken on purpose, so that its errors are shown."""
     from penstock.demo import BROKEN
 
     try:

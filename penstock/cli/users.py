@@ -90,7 +90,7 @@ def disable(
 
 
 def read_password(*, twice: bool = False) -> str:
-    """A password from the terminal, unseen; else the first line of standard input."""
+    """Read a password from the terminal without echo, or the first line of standard input."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     password = getpass.getpass("Password: ")

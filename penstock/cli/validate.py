@@ -1,4 +1,4 @@
-"""`penstock validate`: what is wrong with documents, before they run."""
+"""`penstock validate`: finds problems in documents before they run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from penstock.settings import Settings
 
 @dataclass(frozen=True)
 class Judged:
-    """A document and what is wrong with it."""
+    """A document and the problems found in it."""
 
     document: Found
     errors: list[Problem]
     warnings: list[Problem]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON shows it."""
+        """The result in the form of `--json`."""
         return {
             "file": self.document.file,
             "kind": self.document.kind,
@@ -76,7 +76,7 @@ def validate(
 
 
 def judge_quickly(documents: Sequence[Found], settings: Settings) -> list[Judged]:
-    """Structure and references of each document."""
+    """Validate the structure and the references of each document."""
     from penstock.engine.plan.analysis import analyse, offline
 
     lookup, known = offline([document.raw for document in documents])
@@ -90,7 +90,7 @@ def judge_quickly(documents: Sequence[Found], settings: Settings) -> list[Judged
 
 
 def judge_deeply(judged: Sequence[Judged], settings: Settings, spark: Starting) -> list[Judged]:
-    """What Spark says of each document whose structure is sound."""
+    """Validate each document whose structure is valid with Spark."""
     from penstock.engine.plan.analysis import analyse, offline
 
     if all(one.errors for one in judged):
@@ -120,7 +120,7 @@ def judge_deeply(judged: Sequence[Judged], settings: Settings, spark: Starting) 
 
 
 def judge_by_server(documents: Sequence[Found], server: str) -> list[Judged]:
-    """What a server says of the documents."""
+    """Validate the documents on a server."""
     told = connect(server).call("POST", "/validate", json=[document.raw for document in documents])
     return [
         Judged(document, _problems(answer, "errors"), _problems(answer, "warnings"))
@@ -129,7 +129,7 @@ def judge_by_server(documents: Sequence[Found], server: str) -> list[Judged]:
 
 
 def show_judged(judged: Sequence[Judged]) -> None:
-    """Every problem under the document it is in, then the balance."""
+    """Show every problem below its document, then the totals."""
     for one in judged:
         if one.errors or one.warnings:
             note((f"{one.document.file}: {one.document.title}", "bold"))
@@ -142,7 +142,7 @@ def show_judged(judged: Sequence[Judged]) -> None:
 
 
 def _duplicates(documents: Sequence[Found]) -> dict[int, list[Problem]]:
-    """A problem for each document whose kind and id an earlier one has."""
+    """A problem for each document with the kind and id of an earlier document."""
     from penstock.specs.documents import derive_id
 
     seen: Counter[tuple[str, str]] = Counter()

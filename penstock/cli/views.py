@@ -1,4 +1,4 @@
-"""Documents of a server as tables and pages. Takes what the API answered; loads nothing."""
+"""Documents of a server as tables and pages. Takes API responses; loads nothing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ STATUS_STYLES = {
     "failed": "bold red",
 }
 KEPT_REVISIONS = 10
-"""Revisions on a page; `penstock revisions` has them all."""
+"""Revisions shown on a page; `penstock revisions` lists all of them."""
 
 
 def document(kind: str, item: dict[str, Any]) -> dict[str, Any]:
-    """The document in an answer of the API, as it could be applied again."""
+    """The document in an API response, in a form that can be applied again."""
     wanted = {"status": item["status"]} if item.get("status") in ("active", "paused", "stopped") else {}
     metadata = {key: value for key, value in item["metadata"].items() if value}
     return {"apiVersion": "penstock/v1", "kind": kind, "metadata": metadata, "spec": item["spec"], **wanted}
@@ -76,13 +76,13 @@ def _pipeline(item: dict[str, Any]) -> list[str]:
 
 
 def current_error(item: dict[str, Any]) -> dict[str, Any] | None:
-    """The error of a flow, unless it has processed a batch since."""
+    """The error of a flow, unless the flow has processed a batch since then."""
     error = item.get("error")
     return None if error is None or error.get("recovered") else dict(error)
 
 
 def phase_of(item: dict[str, Any]) -> str:
-    """The phase of a document; while it waits for its turn to start, with its place in the queue."""
+    """The phase of a document, with its place in the queue while it waits to start."""
     place = item.get("queue_position")
     return str(item["phase"] or "-") + (f" #{place}" if place else "")
 
@@ -96,7 +96,7 @@ def _type(kind: str, spec: dict[str, Any]) -> str:
 
 
 def show_page(kind: str, about: dict[str, Any]) -> None:
-    """All that is known of a document."""
+    """Show a document in detail."""
     say((f"{kind} {about['name']}", "bold"))
     _fields({"id": about["id"], "description": about["metadata"].get("description")})
     _fields({"labels": ", ".join(f"{k}={v}" for k, v in (about["metadata"].get("labels") or {}).items())})
@@ -171,7 +171,7 @@ def _show_counters(ops: dict[str, Any]) -> None:
 
 
 def _latency(goal: dict[str, Any]) -> str:
-    """The latency goal of a flow, and whether it is kept."""
+    """The latency goal of a flow, and whether it is met."""
     target = f"goal {goal['target_ms']:,} ms"
     if goal["met"] is None:
         return f"{target}, no events in the last seconds"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 QUESTIONS_NICE = 5
-"""How much lower the priority of a process for questions is."""
+"""Nice value of a process for questions, which lowers its priority."""
 
 IDLE_LOOK_S = 0.5
 
@@ -98,12 +98,12 @@ def worker(
     if standby and questions:
         message = "--standby is for a worker that takes flows, and --questions for one that takes none"
         raise Usage(Problem(code="conflicting_options", message=message))
-    gc.disable()  # imported modules stay: looking for garbage among them again and again delays the start
+    gc.disable()  # imported modules are never garbage: collecting among them repeatedly delays the start
     labels = dict(_label(each) for each in label) if label else None
     settings = settled(load_settings(home=home, worker__labels=labels, worker__capacity=capacity))
     far = _far(settings, server, token, ca_file)
     require_java()
-    allow_many_files()  # before the JVM starts, which inherits it
+    allow_many_files()  # before the JVM starts, which inherits the limit
     stop = _Stop()
     if leash:
         on_parent_end(stop.ask)
@@ -114,7 +114,7 @@ def worker(
 
         session = question_session(settings)
         with contextlib.suppress(OSError):
-            os.nice(QUESTIONS_NICE)  # where both want a core, flows get it
+            os.nice(QUESTIONS_NICE)  # flows take precedence if both need a core
     import pyspark.sql  # noqa: F401 (two threads must not be the first to import its modules)
 
     rest = _Rest(settings, far)
@@ -126,9 +126,9 @@ def worker(
         from penstock.control.fleet.worker import Worker
 
         if standby:
-            _warm_up(spark)  # before it registers: a standby that is cold saves little time
+            _warm_up(spark)  # before the worker registers: a cold standby saves little time
         elif questions:
-            _warm_up_questions(spark)  # before it registers: a question has a deadline
+            _warm_up_questions(spark)  # before the worker registers: a question has a deadline
         else:
             threading.Thread(target=_warm_up, args=(spark,), name="warm up", daemon=True).start()
         if (archive := ClassArchive.of(settings)) is not None:
@@ -137,7 +137,7 @@ def worker(
         _watch_over(worker, leash)
         on_stop(stop.ask)
         stop.reaches(worker)
-        gc.freeze()  # else a collection that comes now and then would hold up a micro-batch
+        gc.freeze()  # otherwise an occasional full collection would delay a micro-batch
         gc.enable()
         try:
             worker.run()
@@ -150,14 +150,14 @@ def worker(
     rest.close()
     sys.stdout.flush()
     sys.stderr.flush()
-    # Whatever thread of Spark or of a connector still hangs: the flows are at rest, the process ends.
+    # The flows have stopped: exit even if a thread of Spark or of a connector still hangs.
     os._exit(code)
 
 
 def _far(
     settings: Settings, server: str | None, token: str | None, ca_file: Path | None
 ) -> tuple[str, str, Path | None] | None:
-    """The server of a worker on another machine; None for one that has the registry."""
+    """URL, token and certificates of the server; None for a worker that opens the registry itself."""
     if server is None:
         return None
     if not token:
@@ -177,15 +177,15 @@ def _label(given: str) -> tuple[str, str]:
 
 
 def _guard(settings: Settings) -> None:
-    """Have a process beside this one that kills what this one can no longer kill, however it ends."""
+    """Start a guard process that kills the processes this one leaves behind, however it ends."""
     from penstock.spark.guard import start_guard
 
-    if os.getsid(0) == os.getpid():  # else processes of others are in the session, too
+    if os.getsid(0) == os.getpid():  # otherwise the session contains unrelated processes, too
         start_guard(settings.worker.drain_ms / 1000)
 
 
 def _watch_over(worker: Worker, leash: bool) -> None:
-    """End the worker when its JVM no longer gets on, and one for questions at its limits, too."""
+    """Stop the worker if its JVM is stuck; stop a worker for questions at its limits, too."""
     from penstock.control.fleet.giving_up import give_up
     from penstock.spark.heartbeat import SENTENCES, Heartbeat
 
@@ -215,7 +215,7 @@ def _end_when_idle(worker: Worker, limits: Limits, idle_s: float) -> None:
 
 
 class _Rest(threading.Thread):
-    """Loads all that a worker needs besides Spark, and opens its registry, while the JVM starts."""
+    """Loads everything that a worker needs besides Spark, and opens its registry, while the JVM starts."""
 
     def __init__(self, settings: Settings, far: tuple[str, str, Path | None] | None) -> None:
         super().__init__(name="load", daemon=True)
@@ -225,7 +225,7 @@ class _Rest(threading.Thread):
         self._error: Exception | None = None
 
     def run(self) -> None:
-        """Load it. A registry that cannot be opened ends the process: there is no use in a Spark then."""
+        """Load everything. Exits if the registry can't be opened: Spark would be of no use then."""
         from penstock.cli.logs import configure
 
         try:
@@ -284,14 +284,14 @@ def _warm_up_questions(spark: SparkSession) -> None:
 
 def _write_phase(file: Path | None, phase: str) -> None:
     if file is not None:
-        with contextlib.suppress(OSError):  # only the page that shows the start is less precise then
+        with contextlib.suppress(OSError):  # only the startup page is less precise then
             written = file.with_suffix(".new")
             written.write_text(phase, encoding="utf-8")
             written.replace(file)
 
 
 class _Stop:
-    """A request to end, which may come before the worker exists."""
+    """A shutdown request, which may arrive before the worker exists."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -300,7 +300,7 @@ class _Stop:
     def ask(self) -> None:
         with self._lock:
             if self._worker is None:
-                os._exit(OK)  # nothing has been begun
+                os._exit(OK)  # nothing has started yet
             self._worker.stop()
 
     def reaches(self, worker: Worker) -> None:
@@ -309,7 +309,7 @@ class _Stop:
 
 
 def open_registry(settings: Settings) -> Registry:
-    """The registry of the settings, or why it cannot be opened."""
+    """Open the registry of the settings; `Unavailable` with the reason if it can't be opened."""
     import sqlite3
 
     from sqlalchemy.exc import SQLAlchemyError

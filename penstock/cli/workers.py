@@ -1,4 +1,4 @@
-"""`penstock worker ls|drain|token|tokens|revoke`: the workers of a server, and who may join."""
+"""`penstock worker ls|drain|token|tokens|revoke`: the workers of a server, and their tokens."""
 
 from __future__ import annotations
 

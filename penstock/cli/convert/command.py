@@ -1,4 +1,4 @@
-"""`penstock convert`: a configuration of another system as Penstock documents."""
+"""`penstock convert`: converts a configuration of another system into Penstock documents."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def convert(
 ) -> None:
     """Convert a pipeline of DeltaForge, Bento, Redpanda Connect, PADAS or Kafka Connect into documents.
 
-    The documents go to standard output. Each thing that does not map is a finding with its line: on standard
-    error, and as a comment in the document. Passwords in clear become variables.
+    The documents are printed to standard output. Everything that has no exact equivalent is reported with its
+    line, on standard error and as a comment in the document. Plain-text passwords are replaced by variables.
 
-    Exit code 0: all was mapped. 1: a finding changes the behaviour (`--lenient` makes it 0); the documents
-    are written all the same. 2: wrong usage. 3: the input is not readable, or is of no known system.
+    Exit code 0: the documents behave like the input. 1: a finding changes the behavior; the documents are
+    written anyway (--lenient: exit code 0). 2: wrong usage. 3: unreadable input, or no known system.
     """
     from penstock.cli.convert.render import to_commented_yaml
     from penstock.cli.convert.systems import SYSTEMS, convert_text

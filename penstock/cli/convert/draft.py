@@ -1,4 +1,4 @@
-"""The documents that a conversion makes, and its findings: what does not map, where, and what was done."""
+"""The documents of a conversion, and its findings: parts of the input without an exact equivalent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Level = Literal["note", "change"]
 """A `note` is for information; with a `change` the documents behave differently from the input."""
 
 BOUND = frozenset({*SinkEntry.model_fields, *SinkBinding.model_fields, *SourceBinding.model_fields})
-"""Fields that a source or sink has beside those of its connector."""
+"""Fields that a source or sink has in addition to those of its connector."""
 
 SECRET = re.compile(
     r"pass(word|wd|phrase)?$|secret|token|api[._-]?key|access[._-]?key|private[._-]?key|credential(?!s_file)",
@@ -28,7 +28,7 @@ GENERIC = re.compile(
     r"(in|out)puts?|spec|sources?|sinks?|config|cases|processors|pipeline|sasl|tls|security|(basic_)?auth|headers"
     r"|broker|switch|fallback|database|connection|transforms|client_conf"
 )
-"""Parts of a path that would say nothing in the name of a variable."""
+"""Parts of a path that would be meaningless in the name of a variable."""
 
 VARIABLE = re.compile(r"\$\{[^}]*\}")
 LOGIN = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*://[^:/@\s]*):(?P<password>[^@/\s]+)@")
@@ -36,7 +36,7 @@ DSN_LOGIN = re.compile(r"^(?P<scheme>[\w.-]+):(?P<password>[^@\s]+)@(?=tcp\(|uni
 
 
 class Unmapped(Exception):
-    """A value that has no equivalent. `hint` says what a person can do."""
+    """A value that has no equivalent. `hint` suggests what the user can do."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class Unmapped(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """Something in the input that does not map as it is."""
+    """A part of the input that has no exact equivalent."""
 
     line: int
     path: str
@@ -57,10 +57,10 @@ class Finding:
     at: str | None = field(default=None, compare=False)
     """The place in the output, such as `documents[0].spec.sinks[1]`."""
     covers: bool = field(default=True, compare=False)
-    """Whether it is about all that the path has in it."""
+    """Whether the finding covers everything below its path."""
 
     def plain(self) -> dict[str, Any]:
-        """As JSON shows it."""
+        """The finding in the form of `--json`."""
         return {name: value for name, value in asdict(self).items() if name != "covers"}
 
 
@@ -69,7 +69,7 @@ Convert = Callable[[Node], Any]
 
 @dataclass(frozen=True)
 class To:
-    """A field of ours, by its path, and the conversion of the value; the default keeps it."""
+    """The path of a Penstock field, and the conversion of its value; by default the value is unchanged."""
 
     path: str
     convert: Convert | None = None
@@ -77,7 +77,7 @@ class To:
 
 @dataclass(frozen=True)
 class Note:
-    """A foreign field without effect on events: it is left out, and noted."""
+    """A foreign field without effect on events: it is left out, with a note."""
 
     message: str
     hint: str | None = None
@@ -85,7 +85,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Same:
-    """A foreign field whose only value with an equivalent is this one, which is how Penstock works anyway."""
+    """A foreign field with one supported value, which is how Penstock always behaves."""
 
     value: Any
     message: str = "Penstock has no such setting"
@@ -108,12 +108,12 @@ class Draft:
         self._variables: dict[str, str] = {}
 
     def place(self, node: Node | None, made: Any) -> None:
-        """Say which part of the output a part of the input has become: findings about it stand there."""
+        """Record the part of the output for a part of the input: findings about the input are shown there."""
         if node is not None:
             self._places.append((node, made))
 
     def note(self, node: Node, message: str, hint: str | None = None, code: str = "note") -> None:
-        """Something a person should know; nothing behaves differently."""
+        """Report something that the user should know; no behavior changes."""
         node.use()
         self._found.append((node, "note", code, message, hint, None, True))
 
@@ -126,18 +126,18 @@ class Draft:
         *,
         whole: bool = True,
     ) -> None:
-        """Something that behaves differently, or is left out; `whole`: nothing in it is reported again."""
+        """Report a change of behavior or an omission; `whole`: nothing inside the node is reported again."""
         if whole:
             node.use()
         self._found.append((node, "change", code, message, hint, None, whole))
 
     def about(self, made: Any, message: str, hint: str | None = None, code: str = "changed") -> None:
-        """A change that comes from no single field of the input."""
+        """Report a change that isn't caused by a single field of the input."""
         origin = next((node for node, place in reversed(self._places) if place is made), self.root)
         self._found.append((origin, "change", code, message, hint, made, False))
 
     def fill(self, made: dict[str, Any], node: Node | None, table: Table) -> None:
-        """Fill `made` from the fields of `node` that the table has. Others stay unused, and are reported."""
+        """Fill `made` from the fields of `node` that are in the table. Others are reported as unused."""
         if node is None:
             return
         self.place(node, made)
@@ -177,7 +177,7 @@ class Draft:
         made[last] = value
 
     def hidden(self, node: Node, value: Any) -> Any:
-        """A value without secrets in clear: each becomes a variable, with a note."""
+        """The value with each plain-text secret replaced by a variable, with a note."""
         if isinstance(value, dict):
             return {
                 name: self._hide(node.children.get(name, node), name, part) for name, part in value.items()
@@ -219,7 +219,7 @@ class Draft:
         return variable
 
     def findings(self) -> list[Finding]:
-        """All findings in the order of lines, those about unused fields among them."""
+        """All findings in the order of lines, including those about unused fields."""
         for node in self.root.unused():
             if node.path or not node.value:
                 what = "has no equivalent and was left out"
@@ -315,7 +315,7 @@ def _is_in(path: str, around: str) -> bool:
 
 
 def _path_of(wanted: Any, value: Any, path: str) -> str | None:
-    """Where an object is in the output, by identity."""
+    """The path of an object in the output, found by identity."""
     if value is wanted:
         return path
     inside: list[tuple[str, Any]] = []

@@ -1,4 +1,4 @@
-"""A foreign configuration as a tree whose values know their line, their path, and whether they were used."""
+"""A foreign configuration as a tree that tracks the line, the path and the use of each value."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Node:
 
     @property
     def is_map(self) -> bool:
-        """Whether it has fields."""
+        """Whether the value is a mapping."""
         return isinstance(self.value, dict)
 
     @property
     def is_list(self) -> bool:
-        """Whether it has items."""
+        """Whether the value is a list."""
         return isinstance(self.value, list)
 
     def get(self, name: str) -> Node | None:
@@ -40,7 +40,7 @@ class Node:
         return None if found is None or found.value is None else found
 
     def at(self, path: str) -> Node | None:
-        """The field at a path such as `sasl.user`, or whose name has the dots itself."""
+        """The field at a path such as `sasl.user`, or whose name contains the dots."""
         if path in self.children:
             return self.get(path)
         node: Node | None = self
@@ -49,7 +49,7 @@ class Node:
         return node
 
     def use(self) -> Any:
-        """The plain value; it and all in it count as used."""
+        """The plain value. Marks the value and everything inside it as used."""
         for leaf in self.leaves():
             leaf.used = True
         return self.value
@@ -67,7 +67,7 @@ class Node:
         return default if found is None else found.value
 
     def leaves(self) -> Iterator[Node]:
-        """The values in it that have no parts; an empty list or mapping is one of them."""
+        """The values inside it that have no parts, including empty lists and mappings."""
         inside = [*self.children.values(), *self.items]
         if not inside:
             yield self
@@ -75,7 +75,7 @@ class Node:
             yield from node.leaves()
 
     def unused(self) -> list[Node]:
-        """The outermost values that were not used, nor anything in them."""
+        """The outermost values of which no part was used."""
         leaves = list(self.leaves())
         if all(not leaf.used for leaf in leaves):
             return [self]

@@ -20,7 +20,7 @@ URL = re.compile(
 
 
 def spread_url(draft: Draft, made: dict[str, Any], node: Node) -> None:
-    """Replace `url` of a broker or cache by `address` and what else the URL says; `servers` likewise."""
+    """Replace `url` of a broker or cache by an address, a login and other fields; `servers` likewise."""
     kind = made["type"]
     if kind not in PORTS:
         return

@@ -17,7 +17,7 @@ STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 def to_commented_yaml(
     documents: Sequence[Mapping[str, Any]], findings: Sequence[Finding], heading: str
 ) -> str:
-    """The documents as one YAML text. Findings without a place stand at its beginning."""
+    """The documents as one YAML text. Findings without a place are at its beginning."""
     texts = [to_yaml(document) for document in documents]
     parts = [[f"# {heading}", *_comments([each for each in findings if each.at is None], "")]]
     for i, text in enumerate(texts):
@@ -54,7 +54,7 @@ def _comments(findings: Sequence[Finding], indent: str) -> Iterator[str]:
 
 
 def _line_of(node: Any, path: str) -> int:
-    """The line in the output that a path begins on, or that of the nearest part around it."""
+    """The line of the output where a path starts, or where its nearest enclosing part starts."""
     line = 0
     for name, index in STEP.findall(path):
         if isinstance(node, yaml.MappingNode):

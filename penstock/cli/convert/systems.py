@@ -1,4 +1,4 @@
-"""The systems whose configurations can be converted, and which of them a text is for."""
+"""The systems whose configurations can be converted, and the detection of the system of a text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.errors import Invalid, Problem, did_you_mean
 
 @dataclass(frozen=True)
 class System:
-    """A foreign system: how its documents look, and how they are converted."""
+    """A foreign system: how its documents are detected and converted."""
 
     title: str
     is_one: Callable[[Node], bool]
@@ -50,9 +50,9 @@ class Converted:
 
 
 def convert_text(text: str, name: str, system: str | None = None, schema: str | None = None) -> Converted:
-    """The documents of a foreign configuration. `name` is for what has no name of its own.
+    """Convert a foreign configuration into documents. `name` is used where the input has no name.
 
-    Raises `Unreadable` for what is neither YAML nor JSON, and `Invalid` for what no known system has written.
+    Raises `Unreadable` if the text is neither YAML nor JSON, and `Invalid` if it is of no known system.
     """
     roots = read_located(text)
     if not roots:

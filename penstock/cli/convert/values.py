@@ -29,13 +29,13 @@ STORE_LOGIN = (
     "the bucket is opened with the credentials of the worker's environment",
     "set store.access_key and store.secret_key if there are none",
 )
-"""What is to be said about a bucket, and the hint."""
+"""The message about the credentials of a bucket, and its hint."""
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def comma_list(node: Node) -> list[str]:
-    """Names that stand in a list, or in one text with commas between them."""
+    """Names from a list, or from one comma-separated text."""
     value = node.use()
     entries = value if isinstance(value, list) else [value]
     return [part.strip() for entry in entries for part in str(entry).split(",") if part.strip()]
@@ -84,7 +84,7 @@ def text_map(node: Node) -> dict[str, str]:
 
 
 def mechanism(node: Node) -> str:
-    """A SASL mechanism that our Kafka connector has."""
+    """A SASL mechanism that our Kafka connector supports."""
     name = node.text().upper().replace("_", "-")
     if name not in MECHANISMS:
         raise Unmapped(

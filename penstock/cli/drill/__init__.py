@@ -1,1 +1,1 @@
-"""The command `drill`: pipelines on a cluster of processes that are killed, frozen and cut off."""
+"""`penstock drill`: runs pipelines on a cluster whose workers are killed, frozen and isolated."""

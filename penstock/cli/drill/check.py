@@ -1,4 +1,4 @@
-"""The check of a drill: outputs against the truth, and the traces of more than one writer."""
+"""The check of a drill: compares outputs with the truth, and finds traces of concurrent writers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Literal
 from penstock.cli.drill.subjects import Subject, canonical
 
 SHOWN = 5
-"""Findings of a kind that are shown of one output."""
+"""Rows that are shown as examples in a finding."""
 
 What = Literal["lost", "repeated", "unknown", "two_writers", "not_taken_over"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that must not happen."""
+    """A violation that the check has found."""
 
     what: What
     pipeline: str
@@ -38,14 +38,14 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Whether there is nothing to complain about."""
+        """Whether there are no findings."""
         return not self.findings
 
 
 def check_outputs(root: Path, subjects: Iterable[Subject], written: Mapping[str, int]) -> Verdict:
     """Compare the outputs of all pipelines with the truth, as multisets of rows.
 
-    The truth is a model where there is one, else the output of an undisturbed copy over the same files.
+    The truth comes from a model if there is one, otherwise from an undisturbed copy on the same files.
     """
     expected = delivered = 0
     findings: list[Finding] = []
@@ -96,7 +96,7 @@ def _examples(rows: Counter[str]) -> str:
 
 
 def _writers(name: str, directory: Path) -> list[Finding]:
-    """Batches that became visible in another order than that of their numbers: two epochs wrote at once."""
+    """Findings for batches that became visible out of order: two epochs wrote at the same time."""
     lineages: dict[str, list[tuple[int, int]]] = {}
     for batch in directory.glob("penstock_batch=*"):
         lineage, _, number = batch.name.partition("=")[2].rpartition("-")
@@ -113,7 +113,7 @@ def _writers(name: str, directory: Path) -> list[Finding]:
 
 
 def findings_of_rounds(stepped_back: Sequence[str], stuck: Mapping[int, Sequence[str]]) -> list[Finding]:
-    """Findings of the drill itself: epochs that step back, and pipelines that no worker has taken over."""
+    """Findings of the drill itself: epochs that went back, and pipelines that no worker has taken over."""
     found = [Finding("two_writers", text.partition(":")[0], text) for text in stepped_back]
     for number, pipelines in stuck.items():
         for pipeline in pipelines:

@@ -1,4 +1,4 @@
-"""The cluster of a drill: a server and workers, real processes with a home of their own."""
+"""The cluster of a drill: a server and workers, as real processes with their own home directory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ START_S = 300.0
 END_S = 30.0
 
 MOST_FAILED_STARTS = 3
-"""A worker that cannot register in time on a busy machine is started again this often."""
+"""Failed starts in a row before the drill fails: on a busy machine, a worker may not register in time."""
 
 POLL_S = 0.1
 
@@ -38,12 +38,12 @@ OTHER_SETTINGS = ("allow_python", "class_archive")
 
 
 class Interrupted(Exception):
-    """The user has asked for the end."""
+    """The user has interrupted the drill."""
 
 
 @dataclass
 class Member:
-    """A worker of the cluster, in one process after the other."""
+    """A worker of the cluster, which may run in several processes one after the other."""
 
     number: int
     proxy: Proxy
@@ -52,9 +52,9 @@ class Member:
     """The id under which the current process registers."""
     frozen: bool = False
     failed_starts: int = 0
-    """Processes in a row that have ended before they were ready."""
+    """Consecutive processes that ended before they were ready."""
     retired: bool = False
-    """Whether it is not started again."""
+    """Whether the worker is no longer restarted."""
 
     @property
     def ended(self) -> bool:
@@ -63,7 +63,7 @@ class Member:
 
 
 class Cluster:
-    """Starts and stops processes, and brings faults upon workers. All files are below `root`."""
+    """Starts and stops processes, and injects faults into workers. All files are below `root`."""
 
     def __init__(self, root: Path, settings: Settings, workers: int, stopped: Callable[[], bool]) -> None:
         self.root, self._settings, self._number, self.stopped = root, settings, workers, stopped
@@ -73,7 +73,7 @@ class Cluster:
         self.lease_s = settings.worker.lease_ms / 1000
 
     def start(self) -> Client:
-        """Start the server and all workers; the client of the server, when all workers are ready."""
+        """Start the server and all workers. Returns a client of the server once all workers are ready."""
         for name in ("logs", "server", "work"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
         (self.root / "penstock.toml").write_text(settings_file(self._settings, self.root), encoding="utf-8")
@@ -96,7 +96,7 @@ class Cluster:
             member.proxy.heal()
             if member.process.stdin is not None:
                 with contextlib.suppress(OSError):
-                    member.process.stdin.close()  # its leash: it shuts down cleanly
+                    member.process.stdin.close()  # its leash: the worker shuts down cleanly
         deadline = time.monotonic() + END_S
         for member in self.members:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -115,11 +115,11 @@ class Cluster:
                     pipe.close()
 
     def ready(self) -> list[Member]:
-        """The workers that take flows."""
+        """The workers that accept flows."""
         known = {each["id"] for each in self.registered() if each["alive"] and each["state"] == "ready"}
         found = [member for member in self.members if member.id in known and not member.ended]
         for member in found:
-            member.failed_starts = -1  # the end of this process is no failed start
+            member.failed_starts = -1  # the end of this process doesn't count as a failed start
         return found
 
     def registered(self) -> list[dict[str, Any]]:
@@ -131,32 +131,32 @@ class Cluster:
         return {each["id"]: each for each in self.client.list("Pipeline")["items"]}
 
     def kill(self, member: Member) -> None:
-        """End a worker without warning."""
+        """Kill a worker without warning."""
         member.process.kill()
         member.process.wait()
 
     def freeze(self, member: Member) -> None:
-        """Stop a worker and its JVM in the middle of whatever they do."""
+        """Suspend a worker and its JVM, whatever they are doing."""
         os.killpg(member.process.pid, signal.SIGSTOP)
         member.frozen = True
 
     def thaw(self, member: Member) -> None:
-        """Let a frozen worker go on."""
+        """Resume a frozen worker."""
         if member.frozen:
             member.frozen = False
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(member.process.pid, signal.SIGCONT)
 
     def restart(self, member: Member) -> None:
-        """Start a worker again, after making sure that nothing of its last process is left."""
+        """Restart a worker, after killing everything that is left of its last process."""
         self._end_group(member.process.pid)
         member.process.wait()
         member.process, member.id = self._spawn(member.number, member.proxy)
 
     def wait(self, done: Callable[[], Any], what: str, seconds: float) -> None:
-        """Wait for something; Interrupted if the user asks for the end, an error if it takes too long.
+        """Wait until `done()` is true; Interrupted if the user ends the drill, an error after `seconds`.
 
-        Workers that have ended are started again: on a busy machine one may lose its lease without a fault.
+        Workers that have ended are restarted: on a busy machine, a worker may lose its lease without a fault.
         """
         deadline = time.monotonic() + seconds
         while not done():
@@ -212,7 +212,7 @@ class Cluster:
             raise PenstockError(Problem(code="drill_server", message=message))
 
     def _require_start(self, member: Member) -> None:
-        """Raise an error if a worker has ended before it was ready, again and again."""
+        """Raise an error if a worker has repeatedly ended before it was ready."""
         member.failed_starts += 1
         if member.failed_starts >= MOST_FAILED_STARTS:
             text = (self.root / "logs" / f"worker-{member.number}.log").read_text("utf-8", "replace").strip()
@@ -256,9 +256,9 @@ class Cluster:
 
 
 def settings_file(settings: Settings, root: Path) -> str:
-    """The settings of the cluster as TOML: those of the user that say how flows run, and none that say where.
+    """The settings of the cluster as TOML: the user's settings for how flows run, but not for where.
 
-    A registry, a storage or a port of the user's own installation must not be touched.
+    The registry, the storage and the port of the user's own installation must not be touched.
     """
     lines = [f"{name} = {json.dumps(getattr(settings, name))}" for name in OTHER_SETTINGS]
     lines.append(f"cache = {json.dumps(str(settings.cache_directory))}")

@@ -1,4 +1,4 @@
-"""`penstock drill`: faults for the workers of pipelines, and a check that nothing was lost or repeated."""
+"""`penstock drill`: injects faults into workers, and checks that no event was lost or repeated."""
 
 from __future__ import annotations
 
@@ -80,12 +80,14 @@ def drill(
 ) -> None:
     """Kill, freeze and isolate workers, and check that no event is lost or delivered twice.
 
-    The drill has a server, workers and a data directory of its own; nothing of yours is touched. Of your
-    pipelines it runs copies that keep their steps: sources are replaced by files of generated or recorded
-    events, sinks by files. It needs a Spark for each worker: about 1 GB of memory and, on two cores, 10 s.
+    The drill uses its own server, workers and data directory; your installation is not touched. It runs
+    copies of your pipelines with the same steps: sources are replaced by files of generated or recorded
+    events, and sinks by file sinks. Each worker starts Spark, which takes about 1 GB of memory and, on two
+    cores, 10 s.
 
-    A fault is a kill -9 (`kill`), a SIGSTOP for longer than the lease (`freeze`), or a network between worker
-    and server that is silent for longer than the lease (`cut`). Ctrl-C ends the drill with the report so far.
+    A fault is a kill -9 (`kill`), a SIGSTOP for longer than the lease (`freeze`), or a network partition
+    between worker and server for longer than the lease (`cut`). Ctrl-C ends the drill and prints the report
+    so far.
 
     Exit code 0: the outputs are correct. 1: they are not, or the drill failed. 130: it was interrupted.
     """
@@ -183,7 +185,7 @@ def _recorded(file: str) -> list[str]:
 
 @contextmanager
 def _directory(given: Path | None) -> Iterator[Path]:
-    """The directory of a drill; one that was not given is removed at the end."""
+    """The directory of a drill; a temporary one is removed at the end."""
     if given is not None:
         if given.exists() and (not given.is_dir() or any(given.iterdir())):
             message, hint = (

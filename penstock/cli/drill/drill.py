@@ -24,7 +24,7 @@ FINISH_S = 600.0
 
 
 class Drill:
-    """Runs faults on a cluster of its own, and checks what its pipelines have delivered."""
+    """Injects faults into its own cluster, and checks the outputs of the pipelines."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Drill:
                 )
 
     def _finish(self) -> None:
-        """Let all pipelines read the rest of their input, and copies of those without a model all of it."""
+        """Let all pipelines finish their input, and run undisturbed copies of pipelines without a model."""
         self._feed.stop()
         self.report.events = sum(self._feed.written.values())
         self._say("no more faults: waiting for the pipelines to read the rest of their input")

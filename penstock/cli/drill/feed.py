@@ -13,8 +13,8 @@ EVENTS = 50
 """Events in a file."""
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 2.0
-"""Seconds between two files, and between two files of one pipeline if there are few pipelines: small batches
-of many pipelines would keep a small machine busy."""
+"""Minimum seconds between two files, and seconds between two files of a pipeline if there are few pipelines:
+small batches of many pipelines would keep a small machine busy."""
 
 
 class Feed:
@@ -28,14 +28,14 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
 
     def start(self) -> None:
-        """Write the first file of each pipeline, and others from time to time."""
+        """Write the first file of each pipeline, and more files at intervals."""
         for subject in self._subjects:
             (self._root / "in" / subject.id).mkdir(parents=True)
             self._write(subject)
         self._thread.start()
 
     def stop(self) -> None:
-        """Write no more."""
+        """Stop writing files."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -53,5 +53,5 @@ class Feed:
         directory = self._root / "in" / subject.id
         hidden = directory / f".{first:010d}.json"
         hidden.write_text("".join(f"{event}\n" for event in subject.events(first, EVENTS)), encoding="utf-8")
-        os.replace(hidden, directory / f"{first:010d}.json")  # a reader never sees part of it
+        os.replace(hidden, directory / f"{first:010d}.json")  # readers never see a partial file
         self.written[subject.id] = first + EVENTS

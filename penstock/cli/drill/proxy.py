@@ -13,25 +13,25 @@ CONNECT_S = 5.0
 class Proxy:
     """Forwards connections to `target`. While it is cut, connections are open and nothing passes.
 
-    That is what a worker sees when the network between two machines fails: silence, not a refusal.
+    This is what a worker sees when the network between two machines fails: silence, not a refused connection.
     """
 
     def __init__(self, target: tuple[str, int]) -> None:
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        """The address to use in place of the target's."""
+        """The URL to use in place of the target's."""
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._cut = self._closed = False
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def cut(self) -> None:
-        """Let nothing pass any more, in either direction."""
+        """Stop forwarding data in both directions."""
         self._cut = True
 
     def heal(self) -> None:
-        """Let new connections pass; those of the time before the cut are closed."""
+        """Forward new connections again; existing connections are closed."""
         with self._lock:
             self._cut, stale = False, list(self._open)
         for each in stale:

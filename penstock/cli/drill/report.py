@@ -1,4 +1,4 @@
-"""The report of a drill: how long takeovers took, and whether the outputs are right."""
+"""The report of a drill: the duration of takeovers, and whether the outputs are correct."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Report:
         return [s for each in self.rounds if kind in (each.kind, "all") for s in each.takeover_s.values()]
 
     def show(self) -> None:
-        """The report as text."""
+        """Print the report as text."""
         done = f"{len(self.rounds)} of {self.planned} rounds"
         about = f"{plural(self.pipelines, 'pipeline')} on {plural(self.workers, 'worker')}, seed {self.seed}"
         say(f"{done} in {self.seconds:.0f} s: {about}, lease {self.lease_s:g} s, load {self.load:.1f}")
@@ -88,7 +88,7 @@ class Report:
 
 
 def figures(seconds: Sequence[float]) -> dict[str, float]:
-    """The distribution of durations; empty without any."""
+    """The distribution of durations; empty if there are none."""
     if not seconds:
         return {}
     ordered = sorted(seconds)
@@ -102,7 +102,7 @@ def figures(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def replaced_in(subjects: Sequence[Subject]) -> dict[str, Sequence[str]]:
-    """What the copies have in place of parts of the originals, by pipeline."""
+    """Descriptions of the parts that copies replace, by pipeline."""
     return {subject.id: subject.replaced for subject in subjects if subject.replaced}
 
 

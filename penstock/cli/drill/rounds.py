@@ -1,4 +1,4 @@
-"""The rounds of a drill: a fault for one worker, and the time until others have its pipelines."""
+"""The rounds of a drill: a fault in one worker, and the time until other workers take over its pipelines."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LONGEST_TAKEOVER_S = 120.0
 """Seconds beyond the lease after which a pipeline counts as not taken over."""
 
 SHORTEST, LONGEST = 1.3, 2.0
-"""How long a worker is frozen or cut off, in leases: always longer than one."""
+"""Minimum and maximum duration of a freeze or cut, in leases: always longer than one."""
 
 END_S = 30.0
-"""Seconds for a worker that has lost its lease to notice, and to end."""
+"""Seconds for a worker that has lost its lease to notice and exit."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault as the seed has it."""
+    """A fault, as generated from the seed."""
 
     kind: Kind
     order: tuple[int, ...]
@@ -37,7 +37,7 @@ class Fault:
 
 @dataclass
 class Round:
-    """A fault, and what came of it."""
+    """A fault and its effects."""
 
     number: int
     kind: Kind
@@ -50,7 +50,7 @@ class Round:
 
 
 def plan_faults(seed: int, rounds: int, workers: int, kinds: Sequence[Kind]) -> list[Fault]:
-    """The faults of a seed. Each kind comes about equally often."""
+    """Generate faults from a seed. All kinds are about equally frequent."""
     chance = random.Random(seed)
     faults = []
     for _ in range(rounds):
@@ -69,7 +69,7 @@ def run_round(
     ready: int,
     last: bool,
 ) -> Round:
-    """Wait until `ready` workers are there, bring the fault upon one, and wait for the takeover."""
+    """Wait for `ready` workers, inject the fault into one of them, and wait for the takeover."""
     victim, pipelines = _victim(fault, ready, cluster)
     time.sleep(fault.pause_s)
     before = {pipeline: watch.seen(pipeline).epoch for pipeline in pipelines}
@@ -84,14 +84,14 @@ def run_round(
     if fault.kind != "kill":
         _await_end(victim, cluster, say)
     if last:
-        victim.retired = True  # nothing is left to do for it, and its start would slow down the others
+        victim.retired = True  # it has nothing left to do, and its start would slow down the others
     else:
         cluster.restart(victim)
     return done
 
 
 def _victim(fault: Fault, wanted: int, cluster: Cluster) -> tuple[Member, list[str]]:
-    """The worker to hit, and its pipelines, once all pipelines run and enough workers are ready."""
+    """The worker to hit and its pipelines, once all pipelines run and enough workers are ready."""
     found: list[tuple[Member, list[str]]] = []
 
     def can_be_missed() -> bool:
@@ -127,7 +127,7 @@ def _end(victim: Member, cluster: Cluster) -> None:
 def _await_takeover(
     done: Round, before: dict[str, int], began: float, victim: Member, cluster: Cluster, watch: Watch
 ) -> None:
-    """Wait until every pipeline has delivered elsewhere; the fault ends in time, whatever comes first."""
+    """Wait until every pipeline has delivered on another worker, and end the fault when its time is up."""
     deadline = began + cluster.lease_s + LONGEST_TAKEOVER_S
     over = done.lasted_s is None
     while len(done.takeover_s) < len(before) or not over:
@@ -148,7 +148,7 @@ def _await_takeover(
 
 
 def _await_end(victim: Member, cluster: Cluster, say: Callable[[str], None]) -> None:
-    """Wait for a worker that has lost its lease to end by itself."""
+    """Wait for a worker that has lost its lease to exit on its own."""
     deadline = time.monotonic() + END_S
     while not victim.ended and time.monotonic() < deadline:
         if cluster.stopped():

@@ -1,4 +1,4 @@
-"""The pipelines of a drill: generated ones, or copies of a user's own with other sources and sinks."""
+"""The pipelines of a drill: generated, or copies of the user's pipelines with other sources and sinks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GENERATED_SCHEMA = "id BIGINT, text STRING"
 GENERATED_QUERY = "SELECT id, upper(text) AS text FROM input WHERE id % 7 <> 3"
 
 LEFT_OUT = ("source", "sinks", "buffer", "commit_policy", "placement", "dead_letters", "tests", "latency")
-"""Parts of a pipeline that the copy does not have."""
+"""Parts of a pipeline that are not copied."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Subject:
     """Its spec without source and sinks."""
     sinks: tuple[str, ...] = ("out",)
     replaced: tuple[str, ...] = ()
-    """What the copy has in place of parts of the original, a sentence each."""
+    """Descriptions of the parts that the copy replaces, a sentence each."""
     recorded: Sequence[str] = ()
-    """Events to use, as JSON; without them they are generated from the schema."""
+    """Recorded events as JSON; if there are none, events are generated from the schema."""
     modelled: bool = False
-    """Whether the result follows from the events without running the pipeline."""
+    """Whether the result can be computed from the events without running the pipeline."""
 
     def document(self, root: Path, *, finite: bool, undisturbed: bool = False) -> dict[str, Any]:
         """The document of the copy, with all files below `root`."""
@@ -66,7 +66,7 @@ class Subject:
         }
 
     def events(self, first: int, number: int) -> list[str]:
-        """Events number `first` and following, each as JSON."""
+        """The `number` events from event `first` onward, each as JSON."""
         if self.recorded:
             return [self.recorded[n % len(self.recorded)] for n in range(first, first + number)]
         from penstock.engine.measure.events import generated
@@ -76,7 +76,7 @@ class Subject:
         return [json.dumps(row, default=_json_value) for row in rows]
 
     def model(self, written: int) -> Counter[str]:
-        """The rows that a generated pipeline makes of its first `written` events."""
+        """The rows that a generated pipeline produces from its first `written` events."""
         rows = [json.loads(event) for event in self.events(0, written)]
         kept = [row for row in rows if row["id"] % 7 != 3]
         return Counter(canonical({"id": row["id"], "text": row["text"].upper()}) for row in kept)
@@ -96,7 +96,7 @@ class Subjects:
 
 
 def generated_subjects(number: int) -> Subjects:
-    """Pipelines that are made for the drill, all alike."""
+    """Identical pipelines, generated for the drill."""
     body = {"processors": [{"type": "sql", "query": GENERATED_QUERY}]}
     return Subjects(
         [Subject(f"drill_{i:02d}", GENERATED_SCHEMA, body, modelled=True) for i in range(1, number + 1)]
@@ -104,7 +104,7 @@ def generated_subjects(number: int) -> Subjects:
 
 
 def copied_subjects(found: Sequence[Found], recorded: Sequence[str]) -> Subjects:
-    """Copies of all pipelines among documents; `Invalid` or `Usage` with all that cannot be copied."""
+    """Copies of all pipelines among documents; `Invalid` or `Usage` if pipelines can't be copied."""
     documents = {(each.kind, derive_id(each.name)): each.raw for each in found if each.kind and each.name}
     for raw in documents.values():
         parse(raw)
@@ -157,7 +157,7 @@ def _schema(source: Mapping[str, Any], documents: Mapping[Any, Any]) -> str | No
 
 
 def _tasks(documents: Mapping[Any, Any], used: set[str]) -> Iterator[dict[str, Any]]:
-    """The tasks that pipelines refer to, without streams: they do not run by themselves."""
+    """The tasks that pipelines refer to, without streams: they do not run on their own."""
     for task in sorted({derive_id(each) for each in used}):
         raw = documents.get(("Task", task))
         if raw is None:

@@ -1,4 +1,4 @@
-"""Deliveries of a drill, as the ledgers of its pipelines show them while it runs."""
+"""Deliveries of a drill, read from the ledgers of its pipelines while it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Seen:
 
     epoch: int = 0
     since: float = 0.0
-    """When this epoch was seen first."""
+    """When this epoch was first seen."""
     acked_at: float = 0.0
     """The last acknowledgement of a sink."""
     first_acked_at: float | None = None
@@ -34,16 +34,16 @@ class Watch:
         self._home = home
         self._seen = dict.fromkeys(pipelines, Seen())
         self.stepped_back: list[str] = []
-        """Sentences about epochs that came after a later one: each would be two writers at once."""
+        """Messages about epochs that wrote after a later epoch: each means two concurrent writers."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._stop.set()
         self._thread.join()
 
@@ -70,12 +70,12 @@ class Watch:
                 (acked,) = db.execute("SELECT max(last_ack_at) FROM sinks").fetchone()
             finally:
                 db.close()
-        except sqlite3.Error:  # it is being made
+        except sqlite3.Error:  # the ledger is being created
             return
         self.note(pipeline, int(epoch), float(acked or 0.0), time.time())
 
     def note(self, pipeline: str, epoch: int, acked_at: float, now: float) -> None:
-        """Take in what a ledger says."""
+        """Record the state of a ledger."""
         seen = self._seen[pipeline]
         if epoch < seen.epoch:
             self.stepped_back.append(f"{pipeline}: epoch {epoch} wrote after epoch {seen.epoch}")

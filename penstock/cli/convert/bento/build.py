@@ -1,4 +1,4 @@
-"""A pipeline that is made from a configuration of Bento: its parts so far, and what all of them need."""
+"""A pipeline that is built from a Bento configuration: its parts so far, and helpers for all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.cli.convert.remote import spread_url
 from penstock.cli.convert.values import boolean, milliseconds, number
 
 BESIDE = ("label", "processors", "description")
-"""Fields beside the one that names the type of a component."""
+"""Fields of a component other than the one that names its type."""
 
 ENVIRONMENT = re.compile(r"\$\{([A-Za-z_]\w*):([^}]*)\}")
 
@@ -31,7 +31,7 @@ LOGIN: Table = {
 
 
 class Build:
-    """The pipeline so far."""
+    """A pipeline under construction."""
 
     def __init__(self, draft: Draft, name: str) -> None:
         self.draft, self.root, self.name = draft, draft.root, name
@@ -50,7 +50,7 @@ class Build:
         return names[0], node.children[names[0]]
 
     def resolved(self, node: Node, resources: str) -> Node:
-        """The component itself, if a node names one of the resources."""
+        """The component that a node refers to among the resources, or else the node itself."""
         wanted, listed = node.get("resource"), self.root.get(resources)
         if wanted is None or listed is None:
             return node
@@ -99,7 +99,7 @@ class Build:
             del made["security"]
 
     def batching(self, batching: Node | None) -> None:
-        """Take over when a batch is complete. A pipeline has one rule for it."""
+        """Convert the batching policy of a component. A pipeline has a single one."""
         if batching is None or not batching.is_map:
             return
         made: dict[str, Any] = {}

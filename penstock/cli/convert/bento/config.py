@@ -26,7 +26,7 @@ TOP: Table = {
 
 
 def is_bento(root: Node) -> bool:
-    """Whether a document looks like one of Bento."""
+    """Whether a document looks like a Bento configuration."""
     return (
         root.is_map
         and ("input" in root.children or "output" in root.children)

@@ -22,7 +22,7 @@ class End:
     raw: bool = True
     """Sources: whether events come as a BINARY or STRING `value` with a key and headers beside it."""
     shape: str = "message"
-    """Sinks: `message` takes the text in `value`, `rows` need columns."""
+    """Sinks: `message` delivers the text in `value`, `rows` requires columns."""
 
 
 def _snapshot(node: Any) -> str:

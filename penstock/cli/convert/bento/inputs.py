@@ -117,7 +117,7 @@ def _input(build: Build, node: Node, kind: str, config: Node) -> dict[str, Any]:
 
 
 def _raw_or_typed(build: Build, *, raw: bool, source: dict[str, Any] | None = None) -> None:
-    """Begin with the columns of `--schema`, or with one text."""
+    """Start with the columns of `--schema`, or with a single text column."""
     if build.draft.schema is not None:
         build.steps.columns = columns_of(build.draft.schema)
         if source is not None and source["type"] != "spark":
@@ -253,7 +253,7 @@ def _row(assignments: list[Assignment]) -> dict[str, str]:
 
 
 def _counted(part: Expression) -> Expression:
-    """The number of a generated event in place of a counter, which begins with 1."""
+    """Replace a counter, which starts at 1, by the sequence number of the generated event."""
     if isinstance(part, Call) and part.name in ("counter", "count"):
         return Binary("+", Field(("seq",)), Literal(1))
     return part

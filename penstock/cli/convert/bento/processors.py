@@ -17,7 +17,7 @@ HINTS = {
     "schema_registry_decode": "use a decode step with a registry",
     "catch": "events that fail in a step go to the dead letters",
 }  # fmt: skip
-"""What to use in place of processors that are not converted; a script for all others."""
+"""Hints for processors that are not converted; all others get the hint to write a script."""
 
 
 def processors(build: Build, steps: Node) -> None:
@@ -62,7 +62,7 @@ def _processor(build: Build, kind: str, config: Node) -> None:
 
 
 def _dropping(cases: Node) -> Expression | None:
-    """The condition under which events stay, if the cases of a switch only drop some."""
+    """The condition for keeping an event, if the cases of a switch only drop events."""
     kept: Expression | None = None
     for case in cases.items:
         check, steps = case.get("check"), case.get("processors")

@@ -16,7 +16,7 @@ def json_path(path: str) -> str:
 
 
 def table_condition(pattern: str) -> str:
-    """The condition that an event is of a table that matches a pattern."""
+    """The condition that the table of an event matches a pattern."""
     database, _, table = pattern.rpartition(".")
     parts = []
     for text, path in ((database, "db"), (table, "table")):

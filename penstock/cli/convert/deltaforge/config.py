@@ -31,7 +31,7 @@ TEMPLATE = re.compile(r"\$\{((?:source|after|before)\.[\w.]+|op|tenant_id)\}")
 """A value of the event in the name of a topic, stream or subject."""
 
 LOWER_VARIABLE = re.compile(r"(?<!\$)\$\{(?=[a-z]\w*\})")
-"""A template of JavaScript in a script that Penstock would take for a variable."""
+"""A placeholder of a JavaScript template that Penstock would mistake for a variable."""
 
 
 def is_deltaforge(root: Node) -> bool:
@@ -241,7 +241,7 @@ class _Pipeline:
     # Sinks
 
     def _sinks(self) -> list[tuple[Node, str]]:
-        """Add the sinks; the envelope of each, with its node."""
+        """Add the sinks. Returns the envelope of each, with its node."""
         envelopes = []
         node = self.given.get("sinks")
         for each in node.items if node is not None else ():
@@ -335,7 +335,7 @@ class _Pipeline:
             self.columns["_key"] = found[1]
 
     def _envelope(self, envelopes: list[tuple[Node, str]]) -> None:
-        """The form of events: one for the pipeline, and DeltaForge has one for each sink."""
+        """Set the envelope of events: a pipeline has one, while DeltaForge has one for each sink."""
         kinds = [kind for _, kind in envelopes] or ["native"]
         chosen = kinds[0]
         for node, kind in envelopes[1:]:

@@ -1,10 +1,10 @@
-"""Scripts around those of DeltaForge, whose events are objects, and ours JSON text."""
+"""Wrappers for scripts of DeltaForge, whose events are objects, while ours are JSON text."""
 
 from __future__ import annotations
 
 
 def wrapped(script: str, function: str) -> str:
-    """A script that works on objects, for events whose `value` is JSON text."""
+    """Wrap a script that works on objects, for events whose `value` is JSON text."""
     inside = "\n".join(f"  {line}" if line else line for line in script.strip().split("\n"))
     return f"""\
 const script = (() => {{

@@ -37,7 +37,7 @@ def _snapshot(node: Node) -> str:
 
 
 def _patterns(node: Node) -> list[str]:
-    """Regular expressions of tables as names or patterns."""
+    """Convert regular expressions for tables into names or patterns."""
     made = []
     for text in comma_list(node):
         plain = text.replace("\\\\.", ".").replace("\\.", ".").replace(".*", "*")
@@ -247,7 +247,7 @@ CLASSES: dict[str, Connector] = {
         },
     ),
 }
-"""By class, or by the end of its name. Fields that begin with `$` are for the code beside the table."""
+"""Connectors by class, or by the last part of its name. Fields that begin with `$` are handled in code."""
 
 ALIASES = {
     "FileStreamSourceConnector": "FileStreamSource",
@@ -260,6 +260,6 @@ ALIASES = {
 
 
 def connector_of(name: str) -> Connector | None:
-    """What a class is for us."""
+    """The Penstock connector for a class, if there is one."""
     short = name.rsplit(".", 1)[-1]
     return CLASSES.get(name) or CLASSES.get(ALIASES.get(short, short))

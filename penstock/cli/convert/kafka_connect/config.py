@@ -163,7 +163,7 @@ class _Pipeline:
         self.spec["sinks"] = [sink]
 
     def _prepare_source(self) -> list[str]:
-        """Finish the source; the tables it reads."""
+        """Complete the source. Returns the tables that it reads."""
         made, own = self.made, self.own
         tables: list[str] = made.get("tables") or own.get("$tables") or []
         if self.connector.type == "mysql_cdc" and "$databases" in own and "tables" not in made:
@@ -229,7 +229,7 @@ class _Pipeline:
             prepare(chain, names)
 
     def _formats(self, source: dict[str, Any]) -> None:
-        """How values in Kafka are read."""
+        """Set how values in Kafka are decoded."""
         converter = self.config.get("value.converter")
         schemas = self.config.get("value.converter.schemas.enable")
         name = converter.text().rsplit(".", 1)[-1] if converter is not None else "JsonConverter"
@@ -306,7 +306,7 @@ class _Pipeline:
         self._columns(own.get("$fields") or [])
 
     def _columns(self, wanted: list[str]) -> None:
-        """Columns for rows, of what is known of them."""
+        """Add a step that provides the known columns for a sink of rows."""
         known = list(dict.fromkeys([*self.made.get("key", []), *wanted]))
         if self.steps.columns is not None:
             if wanted:
@@ -349,7 +349,7 @@ class _Pipeline:
     # Both ways
 
     def _converters(self, *, writes: bool) -> None:
-        """How values are written to Kafka: always as JSON without a schema."""
+        """Convert the settings for writing to Kafka: values are always JSON without a schema."""
         for end in ("key", "value"):
             converter = self.config.get(f"{end}.converter")
             schemas = self.config.get(f"{end}.converter.schemas.enable")

@@ -1,4 +1,4 @@
-"""Mappings as JavaScript over events whose `value` is JSON text: no schema has to be known for it."""
+"""Mappings as JavaScript over events whose `value` is JSON text, which requires no schema."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ function notNull(value) {
 
 @dataclass(frozen=True)
 class Assignment:
-    """A statement of a mapping: `target` is `root`, `meta` or `let`, and `path` what of it is set."""
+    """A statement of a mapping: `target` is `root`, `meta` or `let`, and `path` is the part that is set."""
 
     target: str
     path: tuple[str, ...]
@@ -99,7 +99,7 @@ class Assignment:
 
 
 def script_of(assignments: Sequence[Assignment], *, keeps: bool) -> str:
-    """The script of a mapping; `keeps`: it changes the event instead of making a new one."""
+    """The script of a mapping; `keeps`: it modifies the event instead of creating a new one."""
     body = ["const self = JSON.parse(event.value)"]
     changes = any(each.target == "root" for each in assignments)
     if changes:
@@ -112,7 +112,7 @@ def script_of(assignments: Sequence[Assignment], *, keeps: bool) -> str:
 
 
 def routing_script(cases: Sequence[tuple[Expression | None, Sequence[str]]]) -> str:
-    """The script that gives each event to the sinks of the first case that holds, and drops the others."""
+    """A script that routes each event to the sinks of the first matching case, and drops the others."""
     body = ["const self = JSON.parse(event.value)"]
     for i, (check, sinks) in enumerate(cases):
         condition = "true" if check is None else to_script(check)
@@ -122,7 +122,7 @@ def routing_script(cases: Sequence[tuple[Expression | None, Sequence[str]]]) -> 
 
 
 def filter_script(keep: Expression) -> str:
-    """The script that keeps the events for which an expression holds."""
+    """A script that keeps the events for which an expression is true."""
     return _script(["const self = JSON.parse(event.value)", f"if ({to_script(keep)}) kept.push(event)"])
 
 
@@ -156,7 +156,7 @@ def _statement(each: Assignment) -> list[str]:
             return [f"event.$meta.key = String({value})"]
         return [f"event.$meta.headers = {{...event.$meta.headers, {json.dumps(name)}: String({value})}}"]
     if each.value == Field():
-        value = "JSON.parse(event.value)"  # a copy: `this` stays as it came
+        value = "JSON.parse(event.value)"  # a copy: `this` stays unchanged
     made = [f"root = put(root, {json.dumps(list(each.path))}, {value})"]
     if not each.path and any(isinstance(part, Deleted) for part in parts(each.value)):
         made.append("if (root === DELETED) continue")

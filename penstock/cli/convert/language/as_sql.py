@@ -28,7 +28,7 @@ OPERATORS = {
 }  # fmt: skip
 
 LEVELS = {"OR": 1, "AND": 2, "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "RLIKE": 4, "+": 5, "-": 5}
-"""How closely operators bind; those that are missing bind most closely."""
+"""The precedence of operators; operators that aren't listed have the highest."""
 
 METHODS = {
     "uppercase": "upper({0})", "lowercase": "lower({0})", "capitalize": "initcap({0})", "trim": "trim({0})",
@@ -65,11 +65,11 @@ RESERVED = re.compile(
     r"|then|to|true|false|union|unique|unknown|user|using|when|where|with",
     re.IGNORECASE,
 )
-"""Words that are no names of columns without quotes."""
+"""Words that can't be names of columns without quotes."""
 
 
 def quoted(name: str) -> str:
-    """A name of a column in SQL."""
+    """The name of a column in SQL, quoted if necessary."""
     return (
         name
         if PLAIN.fullmatch(name) and not RESERVED.fullmatch(name)
@@ -78,7 +78,7 @@ def quoted(name: str) -> str:
 
 
 def text_literal(text: str) -> str:
-    """A text in SQL."""
+    """A text as an SQL literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t")
     return f"'{escaped}'"
 
@@ -90,7 +90,7 @@ def to_sql(expression: Expression, level: int = 0) -> str:
 
 
 def _sql(expression: Expression) -> tuple[str, int]:
-    """The text and how closely its outermost operator binds."""
+    """The SQL text and the precedence of its outermost operator."""
     match expression:
         case Literal(value):
             return _literal(value), 9
@@ -108,7 +108,7 @@ def _sql(expression: Expression) -> tuple[str, int]:
             return _binary(OPERATORS[operator], left, right)
         case Unary("not", Binary("??", _, Literal(False)) as value):
             return f"NOT {to_sql(value)}", 3
-        case Unary("not", value):  # a comparison with a missing field is false there, and NULL in SQL
+        case Unary("not", value):  # a comparison with a missing field is NULL in SQL, but false in the source
             return f"NOT coalesce({to_sql(value)}, false)", 3
         case Unary("-", value):
             return f"-{to_sql(value, 9)}", 7
@@ -135,7 +135,7 @@ def _sql(expression: Expression) -> tuple[str, int]:
 
 def _binary(operator: str, left: Expression, right: Expression) -> tuple[str, int]:
     texts = [each for each in (left, right) if isinstance(each, Literal) and isinstance(each.value, str)]
-    if operator == "+" and texts:  # `+` joins texts in Bloblang; Spark would take them for numbers
+    if operator == "+" and texts:  # `+` concatenates in Bloblang; Spark would add numbers
         return f"concat({to_sql(left)}, {to_sql(right)})", 9
     level = LEVELS.get(operator, 6)
     return f"{to_sql(left, level)} {operator} {to_sql(right, level + 1)}", level

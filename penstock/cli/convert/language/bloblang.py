@@ -1,4 +1,4 @@
-"""A reader for the part of Bloblang that mappings are mostly made of."""
+"""A parser for the part of Bloblang that most mappings use."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NAMES = {"&&": "and", "||": "or", "|": "??"}
 
 @dataclass(frozen=True)
 class Token:
-    """A word of the text and its line, counted from 0."""
+    """A token of the text and its line, counted from 0."""
 
     kind: str
     text: str
@@ -58,7 +58,7 @@ class Token:
 
 
 def parse_mapping(text: str) -> list[Assignment]:
-    """The statements of a mapping. `Unmapped` for those that this reader does not know."""
+    """The statements of a mapping. `Unmapped` for statements that this parser does not support."""
     reader = _Reader(_tokens(text))
     found = []
     while not reader.skip_lines():
@@ -103,7 +103,7 @@ class _Reader:
         return token
 
     def skip_lines(self) -> bool:
-        """Skip line ends; whether the text is at its end."""
+        """Skip line ends. Returns whether the end of the text is reached."""
         while self.peek().kind == "newline":
             self.at += 1
         return self.peek().kind == "end"
@@ -309,7 +309,7 @@ class _Reader:
             if self.peek().kind == "name" and self.peek(1).text in (":", "->"):
                 if self.peek(1).text == "->":
                     raise Unmapped("a query as an argument has no equivalent")
-                self.at += 2  # a named argument: those of the functions here have one order
+                self.at += 2  # a named argument: the functions here have a fixed order of arguments
                 self.skip_lines()
             items.append(self.expression())
             self.skip_lines()

@@ -1,4 +1,4 @@
-"""Expressions of other systems' languages as a tree, whatever language they were written in."""
+"""Expression trees for the languages of other systems, independent of the language."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Meta(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """A function."""
+    """A function call."""
 
     name: str
     arguments: tuple[Expression, ...] = ()
@@ -43,7 +43,7 @@ class Call(Expression):
 
 @dataclass(frozen=True)
 class Method(Expression):
-    """A function of the value that it is called on."""
+    """A method call on a value."""
 
     target: Expression
     name: str
@@ -69,7 +69,7 @@ class Unary(Expression):
 
 @dataclass(frozen=True)
 class Choice(Expression):
-    """The value of the first condition that holds; `otherwise` if none does, nothing if that is None."""
+    """The value of the first condition that is true, or else `otherwise`; no value if that is None."""
 
     cases: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression | None = None
@@ -91,11 +91,11 @@ class Members(Expression):
 
 @dataclass(frozen=True)
 class Deleted(Expression):
-    """No value: the event, or the field, goes away."""
+    """No value: the event or the field is deleted."""
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """An expression and all in it."""
+    """An expression and all expressions inside it."""
     yield expression
     inside: list[Expression] = []
     match expression:
@@ -119,7 +119,7 @@ def parts(expression: Expression) -> Iterator[Expression]:
 
 
 def rebuilt(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The expression with each of its innermost parts, and then each whole, replaced by `change`."""
+    """The expression with `change` applied to all of its parts, innermost first."""
 
     def inside(part: Expression) -> Expression:
         return rebuilt(part, change)

@@ -1,4 +1,4 @@
-"""A reader for PDL, the pipe language of PADAS: each stage as steps of a pipeline."""
+"""A parser for PDL, the pipe language of PADAS: each stage becomes steps of a pipeline."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ KINDS = ("tumbling", "sliding", "hopping", "session")
 
 @dataclass
 class Program:
-    """Steps of a pipeline, and the columns that they read and make."""
+    """Steps of a pipeline, and the columns that they read and create."""
 
     steps: list[dict[str, Any]] = field(default_factory=list)
     read: dict[str, str] = field(default_factory=dict)
-    """Columns that must come in, each with the type that its use asks for."""
+    """Columns that the input must have, each with the type that its use implies."""
     made: set[str] = field(default_factory=set)
     projects: bool = False
-    """Whether only columns that are named come out."""
+    """Whether the output has only the columns that are named."""
     refused: list[tuple[str, Unmapped]] = field(default_factory=list)
     """Stages that have no equivalent."""
 
@@ -65,7 +65,7 @@ def parse_program(text: str, program: Program | None = None) -> Program:
 
 
 def split_stages(text: str) -> list[str]:
-    """The stages between pipes that stand in no text and no brackets."""
+    """The stages of a program, separated by pipes outside quotes and brackets."""
     stages, start, depth, at = [], 0, 0, 0
     while at < len(text):
         character = text[at]
@@ -245,12 +245,12 @@ def _window(stage: str, program: Program) -> None:
 
 
 def snake_of(name: str) -> str:
-    """A name of a column as part of another one."""
+    """The name of a column as part of another name."""
     return name.replace(".", "_")
 
 
 def _reads(expression: Expression, program: Program) -> None:
-    """Note the columns of an expression, with types by what they are compared or computed with."""
+    """Record the columns of an expression, with the types that their operators imply."""
     kinds: dict[str, str] = {}
     for part in parts(expression):
         if isinstance(part, Binary):
@@ -264,7 +264,7 @@ def _reads(expression: Expression, program: Program) -> None:
 
 
 def _kind_of(part: Binary) -> str | None:
-    """The type that an operator asks of the columns beside it."""
+    """The type that an operator implies for its columns."""
     given = part.right.items if isinstance(part.right, Items) else (part.left, part.right)
     values = [side.value for side in given if isinstance(side, Literal)]
     if part.operator == "has":
@@ -284,7 +284,7 @@ def _read(name: str, kind: str, program: Program) -> None:
 
 
 def _split(text: str) -> list[str]:
-    """Parts between commas that stand in no text and no brackets."""
+    """The parts of a text, separated by commas outside quotes and brackets."""
     found, depth, start, at = [], 0, 0, 0
     while at < len(text):
         character = text[at]

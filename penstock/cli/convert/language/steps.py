@@ -23,7 +23,7 @@ from penstock.cli.convert.language.expressions import (
 )
 
 AS_TEXT = {"type": "map", "set": {"value": "CAST(value AS STRING)"}, "keep": False}
-"""Makes a text of a raw event, whose key and headers travel with it unseen."""
+"""Converts a raw event to text; its key and headers stay in hidden columns."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Steps:
     columns: list[str] | None = None
     made: list[dict[str, Any]] = field(default_factory=list)
     extra: list[str] = field(default_factory=list)
-    """Columns beside the text, which templates of sinks need."""
+    """Columns in addition to the text, for templates of sinks."""
 
     def add(self, **step: Any) -> dict[str, Any]:
         """Append a step."""
@@ -41,13 +41,13 @@ class Steps:
         return step
 
     def to_text(self) -> None:
-        """From columns to one text."""
+        """Encode the columns as one JSON text."""
         if self.columns is not None:
             self.add(type="encode", format="json")
             self.columns = None
 
     def mapping(self, assignments: Sequence[Assignment], *, keeps: bool) -> None:
-        """Append the steps of a mapping; `keeps`: it changes the event instead of making a new one."""
+        """Append the steps of a mapping; `keeps`: it modifies the event instead of creating a new one."""
         if self.columns is not None:
             try:
                 steps, columns = _in_sql(assignments, self.columns, keeps=keeps)
@@ -77,11 +77,11 @@ class Steps:
     def key(self, expression: Expression) -> None:
         """Set the key of events."""
         if expression == Meta("kafka_key"):
-            return  # it travels with the event
+            return  # the event already has its key
         self.mapping([Assignment("meta", ("kafka_key",), expression)], keeps=True)
 
     def column(self, name: str, expression: Expression) -> str:
-        """The column that has the value of an expression; it is added if there is none."""
+        """The column that contains the value of an expression; it is added if necessary."""
         if self.columns is not None:
             if (
                 isinstance(expression, Field)
@@ -112,7 +112,7 @@ def _sql(expression: Expression, columns: Sequence[str]) -> str:
 def _in_sql(
     assignments: Sequence[Assignment], columns: Sequence[str], *, keeps: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """A mapping as SQL: filters first, then all columns at once, since `this` is the event as it came."""
+    """A mapping as SQL: filters first, then all columns at once, since `this` is the unmodified event."""
     steps: list[dict[str, Any]] = []
     made: dict[str, str] = {}
     removed: list[str] = []
@@ -140,7 +140,7 @@ def _in_sql(
             made[each.path[0]] = _sql(each.value, columns)
             assigned = True
     if not assigned:
-        keeps = True  # an event that nothing is assigned to stays as it is
+        keeps = True  # without assignments the event stays unchanged
     if made:
         steps.append({"type": "map", "set": made, **({} if keeps else {"keep": False})})
     gone = [name for name in removed if name in columns and keeps]
@@ -151,7 +151,7 @@ def _in_sql(
 
 
 def _whole(value: Expression) -> tuple[Expression | None, Expression | None]:
-    """What an assignment to the whole event does: the condition under which it stays, and the new event."""
+    """The effect of an assignment to the whole event: the condition for keeping it, and the new event."""
     match value:
         case Deleted():
             return Literal(False), None
