@@ -1,4 +1,4 @@
-"""The public test kit: conformance suites for sources and sinks, and a sink that fails as a test scripts it.
+"""The public test kit: conformance suites for sources and sinks, and a sink with scripted failures.
 
 A connector is tested by a subclass of a suite and a fixture, against its real system:
 

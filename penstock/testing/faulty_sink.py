@@ -1,4 +1,4 @@
-"""A sink that fails as a script says, for tests of whatever depends on how sinks behave."""
+"""A sink with scripted failures, for tests of code that depends on the behavior of sinks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class FaultySink(Sink):
-    """Writes each batch as a file of JSON lines, and fails first as often as its script says.
+    """Writes each batch as a file of JSON lines, and fails as scripted.
 
-    Each attempt takes the next word of the script; when there are none left, all goes well. `ok`, `fail`,
-    `fatal`, `busy:S` (asks to wait S seconds), `slow:S` (takes S seconds longer), `hang:S` (the same, and
-    cannot be cancelled), `stall:S` (the same, in tasks of Spark), `break:N` (the tasks of the partitions
-    from the Nth on fail), `lose` (writes, then fails as if the answer was lost), `reject` (refuses the first
-    event). How far it came is kept in the directory, so that a script goes on after a crash.
+    Each attempt uses the next word of the script; after the last word, all attempts succeed. Words are `ok`,
+    `fail`, `fatal`, `busy:S` (asks to wait S seconds), `slow:S` (takes S seconds longer), `hang:S` (the same,
+    and can't be canceled), `stall:S` (the same, in tasks of Spark), `break:N` (the tasks of partition N and
+    later ones fail), `lose` (writes, then fails as if the response was lost) and `reject` (rejects the first
+    event). The position in the script is stored in the directory, so that a script resumes after a crash.
 
-    Delivery is at-least-once: a batch that is repeated is one more file.
+    Delivery is at-least-once: a repeated batch is written as another file.
     """
 
     type: Literal["faulty"] = "faulty"
@@ -104,7 +104,7 @@ def _stalled(batches: Iterator[pa.RecordBatch], seconds: float) -> Iterator[pa.R
 
 
 def deliveries(directory: Path) -> list[tuple[int, list[dict[str, object]]]]:
-    """What a faulty sink has got: the number and the events of each batch, as they came."""
+    """The batches that a faulty sink has received: the number and the events of each, in order of arrival."""
     found = []
     for file in sorted(directory.glob("*.json")):
         batch = int(file.stem.rpartition("-")[2])
@@ -113,7 +113,7 @@ def deliveries(directory: Path) -> list[tuple[int, list[dict[str, object]]]]:
 
 
 def _next(counter: Path) -> int:
-    """The number of this attempt, counted in a file by its size."""
+    """The number of this attempt; the size of a file is the counter."""
     with counter.open("ab") as out:
         out.write(b".")
         out.flush()

@@ -1,4 +1,4 @@
-"""Flows in tests, run as a worker runs them, without a server and a registry."""
+"""Flows in tests, run as a worker runs them, without a server or a registry."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ DEAD = "letters"
 
 @dataclass
 class Bench:
-    """A directory in which a flow is run, again and again if need be, with its streams and its progress."""
+    """A directory in which a flow runs, repeatedly if necessary, with its streams and its progress."""
 
     spark: SparkSession
     root: Path
     streams: dict[str, StreamSpec] = field(default_factory=lambda: {DEAD: StreamSpec()})
     home: Path | None = None
-    """Where the streams are; None: in `root`."""
+    """The directory of the streams; None: `root`."""
     name: str = "suite"
-    """The name of the pipeline, under which streams know it as a reader."""
+    """The name of the pipeline, which identifies it as a reader of streams."""
     processors: Sequence[Mapping[str, Any]] = ()
-    """Steps of each pipeline, before those that it is given."""
+    """Steps of each pipeline, before the steps in its own spec."""
 
     def part(self, name: str) -> Bench:
         """A bench for another pipeline with the same streams."""
@@ -51,7 +51,7 @@ class Bench:
         return Bench(self.spark, self.root / name, self.streams, home, name, self.processors)
 
     def run(self, source: Mapping[str, Any], sink: Mapping[str, Any], **spec: Any) -> State:
-        """Run a pipeline to its end; the source is finite, or the pipeline fails."""
+        """Run a pipeline to its end: the source must be finite, or the pipeline must fail."""
         kept = self.keeper(source, sink, **spec)
         kept.start()
         kept.join(PATIENCE_S)
@@ -60,7 +60,7 @@ class Bench:
 
     @contextmanager
     def running(self, source: Mapping[str, Any], sink: Mapping[str, Any], **spec: Any) -> Iterator[Keeper]:
-        """A pipeline that runs meanwhile, and is drained in the end."""
+        """A pipeline that runs inside the context, and is drained at the end."""
         kept = self.keeper(source, sink, **spec)
         kept.start()
         try:
@@ -77,7 +77,7 @@ class Bench:
         change: Callable[[Flow], Flow] = lambda flow: flow,
         **spec: Any,
     ) -> Keeper:
-        """A pipeline that is about to start where the last one has ended; `change` may replace its parts."""
+        """A pipeline that is ready to start where the last one ended; `change` may replace its parts."""
         document: dict[str, Any] = {
             "kind": "Pipeline",
             "metadata": {"name": self.name},
@@ -110,7 +110,7 @@ class Bench:
 
     @property
     def site(self) -> Site:
-        """Where the flows of this bench run."""
+        """The site of the flows of this bench."""
         root = self.home or self.root
         home = StreamHome(root / "streams", root / "memory")
 
@@ -154,7 +154,7 @@ def to_files(directory: Path) -> dict[str, Any]:
 
 
 def wait_until(what: str, ready: Callable[[], Any], seconds: float = PATIENCE_S) -> None:
-    """Wait for a condition; fails if it does not come true in time."""
+    """Wait for a condition; fails if it does not become true in time."""
     deadline = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < deadline, f"timed out: {what}"

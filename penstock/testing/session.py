@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of a JVM that lives for seconds: compiling well is not worth it."""
+"""Options of a JVM that lives for seconds: thorough compilation does not pay off."""
 
 
 @contextmanager
 def spark_session(home: Path, **settings: Any) -> Iterator[SparkSession]:
-    """The session of a worker on two cores, with further settings of Penstock; stopped at the end.
+    """The session of a worker on two cores, with additional settings of Penstock; stopped at the end.
 
-    A process has one. In `conftest.py`:
+    A process can have only one. In `conftest.py`:
 
         @pytest.fixture(scope="session")
         def spark(tmp_path_factory):

@@ -1,4 +1,4 @@
-"""The conformance suite of sinks: subclass `SinkSuite` and give it the fixture `system`."""
+"""The conformance suite of sinks: subclass `SinkSuite` and add the fixture `system`."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ SMALL = {"max_events": 250, "max_inflight": 1}
 
 
 class SinkSystem(ABC):
-    """A new and empty place in a real system, and what its sink can do."""
+    """A new and empty place in a real system, and the capabilities of its sink."""
 
     keyed = False
     """Whether the order of events with the same key can be seen in the system."""
     outage_s = 0.0
-    """How long an outage is to last, in which a sink fails at least once. 0: `stop` is not there."""
+    """Seconds of an outage in which a sink fails at least once. 0: `stop` is not implemented."""
 
     @abstractmethod
     def spec(self, **fields: Any) -> dict[str, Any]:
-        """The sink that writes to the place, with further fields."""
+        """The sink that writes to the place, with additional fields."""
 
     @abstractmethod
     def received(self, bench: Bench) -> list[Mapping[str, Any]]:
-        """The events in the place, each with its `id`, and those of a key in their order."""
+        """The events in the place, each with its `id`; events with the same key are in order."""
 
     def bad(self) -> tuple[dict[str, str], str] | None:
-        """Columns, as SQL over `seq`, of an event that cannot be taken, and the code of its dead letter."""
+        """Columns, as SQL over `seq`, of an event that the sink rejects, and the code of its dead letter."""
         return None
 
     def wrong(self) -> Mapping[str, tuple[dict[str, Any], str]]:
-        """Sinks that cannot work: by what is wrong, the sink, and the code of the error."""
+        """Sinks that cannot work, by the name of the fault: the sink, and the code of the error."""
         return {}
 
     def stop(self) -> None:
@@ -72,11 +72,11 @@ class SinkSuite:
 
     @pytest.fixture
     def bench(self, spark: SparkSession, tmp_path: Path) -> Bench:
-        """Where the flows of a test run."""
+        """The bench that runs the flows of a test."""
         return Bench(spark, tmp_path)
 
     def test_delivers_all_in_order(self, bench: Bench, system: SinkSystem) -> None:
-        """Each event is there once, and those of a key are in their order."""
+        """Each event is delivered once, and events with the same key are in order."""
         state = bench.run(SOURCE, system.spec(), batch=SMALL)
         assert state.outcome == "completed", state.error
         found = [event["id"] for event in system.received(bench)]
@@ -87,7 +87,7 @@ class SinkSuite:
                 assert of_key == sorted(of_key)
 
     def test_beside_another_sink(self, bench: Bench, system: SinkSystem) -> None:
-        """Several sinks read events that Spark has cached; a sink that is alone may get them as a table."""
+        """Several sinks read events that Spark has cached; a single sink may get them as a table."""
         sinks = [system.spec(), {"id": "other", "type": "drop"}]
         state = bench.run({**SOURCE, "count": 20}, system.spec(), sinks=sinks)
         assert state.outcome == "completed", state.error
@@ -109,7 +109,7 @@ class SinkSuite:
             assert set(counts.values()) == {1}, "events were repeated"
 
     def test_a_bad_event_is_a_letter(self, bench: Bench, system: SinkSystem) -> None:
-        """An event that the system cannot take goes to the dead letters; the others are delivered."""
+        """An event that the system cannot accept goes to the dead letters; the others are delivered."""
         if (bad := system.bad()) is None:
             pytest.skip("the sink takes all events")
         columns, code = bad
@@ -121,7 +121,7 @@ class SinkSuite:
         assert len(letters) + len(system.received(bench)) == 10
 
     def test_survives_an_outage(self, bench: Bench, system: SinkSystem) -> None:
-        """A sink whose system is down tries again, with pauses, until all is delivered."""
+        """A sink whose system is down retries, with pauses, until all events are delivered."""
         if not system.outage_s:
             pytest.skip("the system cannot be stopped")
         system.stop()
@@ -141,7 +141,7 @@ class SinkSuite:
         assert {event["id"] for event in system.received(bench)} == set(range(100))
 
     def test_times_out(self, bench: Bench, system: SinkSystem) -> None:
-        """A batch that is not acknowledged in time counts as not delivered, and says so."""
+        """A batch that is not acknowledged in time counts as not delivered, and the error is reported."""
         if not system.outage_s:
             pytest.skip("the system cannot be stopped")
         system.stop()
@@ -156,7 +156,7 @@ class SinkSuite:
         assert (state.error or {})["message"]
 
     def test_errors_are_clear(self, bench: Bench, system: SinkSystem) -> None:
-        """A sink that cannot work says why: with a code, a path, a hint and no class names of Java."""
+        """A sink that cannot work reports the reason: a code, a path, a hint and no Java class names."""
         if not system.wrong():
             pytest.skip("the sink can hardly be wrong")
         for name, (sink, code) in system.wrong().items():
@@ -170,7 +170,7 @@ class SinkSuite:
 
 
 class _Losing(SinkWriter):
-    """A writer whose process dies after the first batch is written, and before it is acknowledged."""
+    """A writer whose process dies after the first batch is written, but before it is acknowledged."""
 
     def __init__(self, inner: SinkWriter) -> None:
         self.inner = inner

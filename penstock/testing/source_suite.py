@@ -1,4 +1,4 @@
-"""The conformance suite of sources: subclass `SourceSuite` and give it the fixture `system`."""
+"""The conformance suite of sources: subclass `SourceSuite` and add the fixture `system`."""
 
 from __future__ import annotations
 
@@ -31,40 +31,40 @@ SOME = [{"id": number, "name": f"event {number}"} for number in range(300)]
 
 
 class SourceSystem(ABC):
-    """A new and empty place in a real system, and what its source can do.
+    """A new and empty place in a real system, and the capabilities of its source.
 
     Events have the columns `id BIGINT` and `name STRING`, at least after `processors`.
     """
 
     processors: Sequence[Mapping[str, Any]] = ()
-    """Steps that make such events, where the source has other columns."""
+    """Steps that create such events, if the source has other columns."""
     killable = True
-    """Whether another process can read it too, so that the suite can kill that one."""
+    """Whether another process can read the place too, so that the suite can kill that process."""
     keyed = False
     """Whether an event has a key and headers."""
     lag = False
     """Whether the source reports its lag."""
     repeats = False
-    """Whether events may come again after a failure, since the system has no positions to go back to."""
+    """Whether events may be repeated after a failure, since the system has no positions to return to."""
     transactional = False
-    """Whether each `put` is a transaction of the system, which the source keeps whole."""
+    """Whether each `put` is a transaction of the system, which the source does not split."""
     outage_s = 0.0
-    """How long an outage is to last: longer than the client's own time-out. 0: `stop` is not there."""
+    """Seconds of an outage: longer than the client's own timeout. 0: `stop` is not implemented."""
 
     @abstractmethod
     def spec(self, **fields: Any) -> dict[str, Any]:
-        """The source that reads the place without an end, with further fields."""
+        """The source that reads the place without an end, with additional fields."""
 
     @abstractmethod
     def put(self, events: Events, key: str | None = None, headers: Mapping[str, str] | None = None) -> None:
         """Add events."""
 
     def positions(self) -> Mapping[str, tuple[Any, int]]:
-        """Positions in a place with `SOME`: by name, the position, and how many of them come after it."""
+        """Positions in a place with `SOME`, by name: the position, and the number of events after it."""
         return {}
 
     def wrong(self) -> Mapping[str, tuple[dict[str, Any], str]]:
-        """Sources that cannot work: by what is wrong, the source, and the code of the error."""
+        """Sources that cannot work, by the name of the fault: the source, and the code of the error."""
         return {}
 
     def stop(self) -> None:
@@ -88,16 +88,16 @@ class Found:
         self.directory = directory
 
     def ids(self) -> list[int]:
-        """Their ids, sorted."""
+        """The ids of the events, sorted."""
         return ids(files(self.directory))
 
     def has(self, number: int) -> bool:
-        """Whether an event with this id is there."""
+        """Whether there is an event with this id."""
         return number in self.ids()
 
 
 def has_events(directory: Path, count: int, child: subprocess.Popen[bytes] | None = None) -> bool:
-    """Whether a directory has so many different events, or the process that writes them has ended."""
+    """Whether a directory has `count` different events, or the process that writes them has ended."""
     return len(set(ids(files(directory)))) >= count or (child is not None and child.poll() is not None)
 
 
@@ -111,7 +111,7 @@ class SourceSuite:
 
     @pytest.fixture
     def bench(self, spark: SparkSession, tmp_path: Path) -> Bench:
-        """Where the flows of a test run."""
+        """The bench that runs the flows of a test."""
         return Bench(spark, tmp_path)
 
     @pytest.fixture(autouse=True)
@@ -120,7 +120,7 @@ class SourceSuite:
         bench.processors = system.processors
 
     def test_reads_all(self, bench: Bench, system: SourceSystem) -> None:
-        """Each event comes once, with its values, whether it was there before the start or came later."""
+        """Each event is read once, with its values, whether it was added before or after the start."""
         system.put(SOME[:200])
         out = bench.root / "out"
         with bench.running(system.spec(), to_files(out)) as kept:
@@ -132,7 +132,7 @@ class SourceSuite:
         assert sorted(files(out), key=lambda event: event["id"]) == SOME
 
     def test_goes_on_after_a_stop(self, bench: Bench, system: SourceSystem) -> None:
-        """A drained flow ends in seconds, and goes on where it was."""
+        """A drained flow ends within seconds, and resumes where it stopped."""
         out = bench.root / "out"
         for first in (0, 100, 200):
             system.put(SOME[first : first + 100])
@@ -157,7 +157,7 @@ class SourceSuite:
             assert numbers == ids(SOME)[len(SOME) - count :], name
 
     def test_keeps_key_and_headers(self, bench: Bench, system: SourceSystem) -> None:
-        """The key and the headers of an event go along to a sink that has them."""
+        """The key and the headers of an event are passed to a sink that supports them."""
         if not system.keyed:
             pytest.skip("events have no key and no headers")
         system.put(SOME[:1], key="k", headers={"h": "x"})
@@ -169,7 +169,7 @@ class SourceSuite:
         assert (event["_key"], dict(event["_headers"])) == (b"k", {"h": "x"})
 
     def test_survives_an_outage(self, bench: Bench, system: SourceSystem) -> None:
-        """After an outage that is longer than the client's patience, all events come, each once."""
+        """After an outage that is longer than the client's timeout, all events are read, each once."""
         if not system.outage_s:
             pytest.skip("the system cannot be stopped")
         out = bench.root / "out"
@@ -187,7 +187,7 @@ class SourceSuite:
         assert _counted(system, files(out)) == ids(SOME)
 
     def test_pauses_under_backpressure(self, bench: Bench, system: SourceSystem) -> None:
-        """Where events are held in an input stream, a full one makes the source wait; nothing is lost."""
+        """If the source has an input stream, it waits while the stream is full, and loses nothing."""
         if not catalog("source").classes[system.spec()["type"]].held:  # type: ignore[attr-defined]
             pytest.skip("Spark reads the source itself, as many events as a micro-batch may have")
         out = bench.root / "out"
@@ -197,7 +197,7 @@ class SourceSuite:
             wait_until("the start", partial(has_started, kept))
             for first in range(0, len(SOME), 20):
                 system.put(SOME[first : first + 20])
-                time.sleep(0.05)  # else a source may take all of them at once, which an empty stream allows
+                time.sleep(0.05)  # or a source may add all of them at once, which an empty stream allows
             wait_until("the source waits", lambda: receiver() == "waiting")
             wait_until("all events", lambda: len(files(out)) >= len(SOME))
         assert ids(files(out)) == ids(SOME)
@@ -219,7 +219,7 @@ class SourceSuite:
             assert ids(files(batch))[-1] + 1 in ends, f"{batch.name} ends within a transaction"
 
     def test_errors_are_clear(self, bench: Bench, system: SourceSystem) -> None:
-        """A source that cannot work says why: with a code, a path, a hint and no class names of Java."""
+        """A source that cannot work reports the reason: a code, a path, a hint and no Java class names."""
         if not system.wrong():
             pytest.skip("the source can hardly be wrong")
         for name, (source, code) in system.wrong().items():
@@ -232,7 +232,7 @@ class SourceSuite:
 
     @pytest.mark.slow
     def test_resumes_after_a_kill(self, bench: Bench, system: SourceSystem, tmp_path: Path) -> None:
-        """A process that is killed loses nothing, and repeats nothing to a sink that is exactly-once."""
+        """A killed process loses no events, and repeats none to an exactly-once sink."""
         if not system.killable:
             pytest.skip("no other process can read it")
         out, document = tmp_path / "out", tmp_path / "suite.json"
@@ -267,7 +267,7 @@ def _state_of_receiver(kept: Keeper) -> str | None:
 
 
 def _penstock_run(document: Path, work: Path, cache: str) -> subprocess.Popen[bytes]:
-    """Run a document in another process, with the jars that this one has."""
+    """Run a document in another process, with the jars of this process."""
     command = [sys.executable, "-m", "penstock.cli.main", "run", str(document), "--home", str(work / "home")]
     env = os.environ | {"PENSTOCK_CACHE": cache}
     with (work / "run.log").open("ab") as log:
