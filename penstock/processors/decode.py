@@ -46,8 +46,8 @@ class DecodeProcessor(FormatProcessor):
     - `regex`, `grok`: `pattern` is searched for in the text, with Python's `re`. Grok supports the usual
       patterns of Logstash, types (`%{NUMBER:ms:float}`), and your own `patterns`.
     - `avro`: a single record without a container file. With `registry`, the registry provides the schema
-      that the record was written with, and `schema_file` is the reader schema. Without a registry, all
-      records must have been written with `schema_file`.
+      that the record was written with, and `schema_file`, if set, is the reader schema. Without a registry,
+      all records must have been written with `schema_file`.
     - `protobuf`: a message of `schema_file`.
     """
 

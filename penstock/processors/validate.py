@@ -46,8 +46,8 @@ class ValidateProcessor(FrameProcessor):
 
     `on_fail` determines what happens to an event that fails: it goes to the dead letters with the names of
     the conditions or the places in the JSON (`dead_letter`), is dropped and counted (`drop`), fails the
-    pipeline (`fail`), or continues (`tag`) with these names in the column `tag`, which is empty for events
-    that pass.
+    pipeline (`fail`), or continues with its failures in the column that `tag` names, which is empty for
+    events that pass (`tag`).
     """
 
     example: ClassVar[str] = """\
