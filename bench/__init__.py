@@ -1,1 +1,1 @@
-"""Measurements. Ratios within one run, on one machine, with an A/A control; see docs/benchmarks.md."""
+"""Benchmarks: ratios within one run, on one machine, with an A/A control; see docs/benchmarks.md."""

@@ -89,7 +89,7 @@ MEASUREMENTS: dict[str, tuple[str, Measure]] = {
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Run the selected measurements."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "--events",
@@ -126,7 +126,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as temporary:
         work = chosen.work or Path(temporary)
         work.mkdir(parents=True, exist_ok=True)
-        os.environ["PENSTOCK_POLICY_PATHS"] = str(work.resolve())  # documents name files below it
+        os.environ["PENSTOCK_POLICY_PATHS"] = str(work.resolve())  # documents name files below this directory
         print(_machine(), end="\n\n")
         for name, (title, measure) in MEASUREMENTS.items():
             if chosen.only is None or name in chosen.only:

@@ -1,4 +1,4 @@
-"""Bento, if the machine has it: `bento` on the PATH."""
+"""Bento, if it is installed: `bento` on the PATH."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ JOBS = Path(__file__).parent / "jobs"
 
 
 def installed() -> bool:
-    """Whether this machine has it."""
+    """Whether Bento is installed on this machine."""
     return shutil.which("bento") is not None
 
 
 def command(config: str, source: Path) -> Command:
-    """Run a configuration of `bench/jobs` over the files of a directory."""
+    """The command that runs a configuration of `bench/jobs` on the files of a directory."""
     return lambda target: [
         "env", f"SOURCE={source}/part-*.json", f"TARGET={target}/out.json", "bento", "-c", str(JOBS / config)
     ]  # fmt: skip

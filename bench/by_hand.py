@@ -24,11 +24,11 @@ class ByHand:
 
     @property
     def root(self) -> psutil.Process:
-        """The process above all others of the job."""
+        """The root process of the job."""
         return psutil.Process(self.process.pid)
 
     def run(self, files: Path, passing: int) -> float:
-        """Seconds that the job takes over the files; `passing` events have to come out."""
+        """Seconds that the job takes for the files; it must output `passing` events."""
         target, checkpoint = self.work / "by-hand-out", self.work / "by-hand-checkpoint"
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -46,7 +46,7 @@ class ByHand:
 
 @contextlib.contextmanager
 def by_hand(work: Path) -> Iterator[ByHand]:
-    """Start the session, and stop it."""
+    """A running session, stopped at the end."""
     command = [sys.executable, "-m", "bench.jobs.pyspark_parquet"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)

@@ -1,4 +1,4 @@
-"""Changes of a PostgreSQL table, from a backlog in its log to a stream and to files; every row is checked."""
+"""Changes of a PostgreSQL table, from a backlog in its WAL to a stream and to files; all rows are checked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SLOTS = ("nowhere", "stream", "files", "files_again")
 
 
 def measure(work: Path, count: int = EVENTS) -> list[str]:
-    """Read one backlog in several ways, each from a slot of its own; the lines of a report."""
+    """Read one backlog in several ways, each from its own slot. Returns the lines of a report."""
     with replicating_postgres() as server, server.database() as database:
         with server.connect(database) as sql:
             sql.execute(TABLE)
@@ -82,7 +82,7 @@ def measure(work: Path, count: int = EVENTS) -> list[str]:
 
 
 def _nowhere(server: ReplicatingPostgres, database: str, end: str) -> tuple[float, float]:
-    """PostgreSQL's own client, which decodes nothing: the most that the server can send."""
+    """PostgreSQL's own client, which decodes nothing: the maximum rate of the server."""
     command = [
         server.binaries / "pg_recvlogical", "-d", server.url(database), "--slot", "nowhere", "--start",
         "--endpos", end, "-o", "proto_version=1", "-o", "publication_names=orders", "-f", "/dev/null",
@@ -157,7 +157,7 @@ def _to_files(
 def _note_connection(
     server: ReplicatingPostgres, process: subprocess.Popen[bytes], connected: list[float]
 ) -> None:
-    """Note when the source connects to the server."""
+    """Record when the source connects to the server."""
     with server.connect() as sql:
         while process.poll() is None and not sql.execute(CONNECTED).fetchall():
             time.sleep(0.05)
@@ -172,7 +172,7 @@ def _source(server: ReplicatingPostgres, database: str, slot: str | None) -> Pos
 
 
 def awaited(process: subprocess.Popen[bytes], out: Path, count: int) -> tuple[float, float, int]:
-    """When the first events and all of them were in files, and how many the first ones were."""
+    """When the first events and when all events were in files, and the number of first events."""
     sizes: dict[Path, int] = {}
     first, early, until = 0.0, 0, time.monotonic() + PATIENCE_S
     while True:

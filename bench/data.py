@@ -1,4 +1,4 @@
-"""The events every contender reads."""
+"""The events that all contenders read."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 import pyarrow as pa
 
 SCHEMA = "id BIGINT, user STRING, country STRING, amount DOUBLE, at STRING, ok BOOLEAN, note STRING"
-"""Of the events that every contender reads."""
+"""The schema of the events that all contenders read."""
 WHERE = "ok AND amount > 50"
 COLUMNS = ("id", "user", "round(amount * 1.19, 2) AS gross", "at")
 QUERY = f"SELECT {', '.join(COLUMNS)} FROM input WHERE {WHERE}"
 OUTPUT = "id BIGINT, user STRING, gross DOUBLE, at STRING"
 """The schema of the query's result."""
 FORMATS = ("json", "csv", "parquet")
-"""Of the jobs with three outputs."""
+"""The formats of the jobs with three outputs."""
 FILES = 8
 NOTE_BYTES = 72
-"""Brings a line to about 200 bytes."""
+"""Length of a note, so that a line has about 200 bytes."""
 
 
 def events(directory: Path, count: int) -> int:
-    """Write `count` events as JSON lines in a few files, once; returns how many pass the filter."""
+    """Write `count` events as JSON lines in a few files, once. Returns the number that pass the filter."""
     directory.mkdir(parents=True, exist_ok=True)
     done = directory / f"_{count}"
     if done.exists():
@@ -50,7 +50,7 @@ def events(directory: Path, count: int) -> int:
 
 
 def batch(count: int, first: int = 0) -> pa.RecordBatch:
-    """The same kind of events as columns."""
+    """The same kind of events as an Arrow batch."""
     draw = random.Random(first)
     notes = ["".join(draw.choices(string.ascii_lowercase + " ", k=NOTE_BYTES)) for _ in range(1000)]
     ids = range(first, first + count)

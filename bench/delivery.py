@@ -1,4 +1,4 @@
-"""Three sinks under a commit policy, beside one query that writes the same three outputs by hand."""
+"""Three sinks under a commit policy, compared with a hand-written query that writes the same outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HAND_WRITTEN = "hand-written PySpark"
 
 
 def measure(work: Path, count: int = EVENTS) -> list[str]:
-    """Run both in turn, several rounds; the lines of a report."""
+    """Run both in turn, for several rounds. Returns the lines of a report."""
     source = work / "events"
     print(f"making {count:,} events…", file=sys.stderr)
     expected = events(source, count)

@@ -1,4 +1,4 @@
-"""An ASGI application that answers at once: the upper limit for every other server of the benchmarks."""
+"""An ASGI application that responds immediately: the upper limit for all other servers in the benchmarks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOST, START_S = "127.0.0.1", 60.0
 
 
 async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer any request with an empty object."""
+    """Respond to any request with an empty object."""
     await receive()
     headers = [(b"content-length", b"2"), (b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -27,7 +27,7 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 @contextlib.contextmanager
 def echo() -> Iterator[tuple[str, int]]:
-    """Serve the application in a process of its own: its URL and process id."""
+    """Serve the application in its own process. Yields its URL and process id."""
     listener = listen(HOST, 0)
     command = [sys.executable, "-m", "bench.echo", str(listener.fileno())]
     process = subprocess.Popen(command, pass_fds=[listener.fileno()])
@@ -51,5 +51,5 @@ if __name__ == "__main__":
     config = uvicorn.Config(
         answer, lifespan="off", log_level="warning", access_log=False, server_header=False
     )
-    # Not as `fd`, which uvicorn takes for a UNIX socket: answers would wait for acknowledgements of TCP.
+    # Not as `fd`, which uvicorn treats as a UNIX socket: responses would wait for TCP acknowledgements.
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])

@@ -1,4 +1,4 @@
-"""Jobs from files to files, each a process from its start to its exit."""
+"""Jobs from files to files, each measured as a process from its start to its exit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Command = Callable[[Path], list[str]]
 
 
 def document(source: Path, sinks: list[str], *more: str) -> str:
-    """The job as a Penstock document, with sinks and further fields of `spec` as lines of YAML."""
+    """The job as a Penstock document, with sinks and additional fields of `spec` as lines of YAML."""
     fields = [*more, "sinks:", *(f"  - {sink}" for sink in sinks)]
     return f"""
 kind: Pipeline
@@ -31,7 +31,7 @@ spec:
 
 
 def penstock_run(work: Path, document: Callable[[Path], str]) -> Command:
-    """`penstock run` of a document that is made for the directory it writes into."""
+    """`penstock run` of a document that is created for its output directory."""
     file = work / "bench.yaml"
 
     def command(target: Path) -> list[str]:
@@ -49,7 +49,7 @@ def job(name: str, source: Path, *more: Path) -> Command:
 def compare(
     work: Path, contenders: Mapping[str, Command], counted: Callable[[Path], dict[str, int]], expected: int
 ) -> dict[str, float]:
-    """The median seconds of each contender; `counted` says how many events each of its outputs has."""
+    """The median seconds of each contender; `counted` returns the number of events in each of its outputs."""
 
     def run(command: Command) -> float:
         target = work / "out"
@@ -69,5 +69,5 @@ def compare(
 
 
 def json_lines(target: Path) -> dict[str, int]:
-    """How many events the JSON files below a directory have."""
+    """The number of events in the JSON files below a directory."""
     return {"the output": sum(sum(1 for _ in file.open()) for file in target.rglob("*.json"))}

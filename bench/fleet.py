@@ -1,4 +1,4 @@
-"""The coordinator alone: rounds over many flows and simulated workers, without Spark."""
+"""The coordinator alone: rounds with many flows and simulated workers, without Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD = """\
 
 
 class Silent(RpcClient):
-    """Tells the workers nothing: there are none behind the addresses."""
+    """A client that does not notify workers: there are none at the addresses."""
 
     def poke(self, worker: object) -> None:
         """Do nothing."""
@@ -60,7 +60,7 @@ class Fleet:
         self.flows.join(f"w{number:04}", 1, "http://127.0.0.1:1", "", 3600.0, {}, labels=labels)
 
     def round(self) -> tuple[float, int]:
-        """The seconds and the statements of one round."""
+        """Run one round. Returns its seconds and its number of SQL statements."""
         before, began = self.statements, time.perf_counter()
         self.coordinator.step()
         return time.perf_counter() - began, self.statements - before
@@ -77,7 +77,7 @@ class Fleet:
 
 
 def measure(work: Path, url: str | None = None, flows: int = FLOWS, workers: int = WORKERS) -> list[str]:
-    """Measure rounds on SQLite, or on the database of a URL; the lines of a report."""
+    """Measure rounds on SQLite, or on the database of a URL. Returns the lines of a report."""
     work.mkdir(parents=True, exist_ok=True)
     url = url or f"sqlite:///{work / 'fleet.db'}"
     lines = [HEAD.format(flows=flows, workers=workers, zones=ZONES, database=url.partition(":")[0])]

@@ -1,4 +1,4 @@
-"""Stream → SQL → stream over more and more events: the cost of each, and the worker's memory."""
+"""Stream → SQL → stream with a growing number of events: the cost per event, and the worker's memory."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ STREAMS, HAND_WRITTEN = "stream → sql → stream", "hand-written PySpark, Parq
 
 @dataclass(frozen=True)
 class Figures:
-    """One run."""
+    """The figures of one run."""
 
     seconds: float
     cpu_s: float
     memory: int
-    """Bytes that all processes of the contender hold at the end of the run."""
+    """Bytes of memory of all processes of the contender at the end of the run."""
 
     def __str__(self) -> str:
         return f"{self.seconds:.1f} s, {self.cpu_s:.1f} s of processor time, {self.memory / 2**20:,.0f} MiB"
@@ -38,7 +38,7 @@ class Figures:
 def measure(
     work: Path, sizes: Sequence[int] = SIZES, rounds: int = ROUNDS, plots: Path | None = None
 ) -> list[str]:
-    """Run each size in turn, several rounds; the lines of a report. Curves are drawn in `plots`."""
+    """Run each size in turn, for several rounds. Returns the lines of a report; draws curves in `plots`."""
     if any(size <= 0 or size % FILE for size in sizes):
         raise SystemExit(f"a size is a multiple of {FILE:,}")
     sizes = sorted(sizes)

@@ -1,4 +1,4 @@
-"""Many pipelines in one bundle: seconds until they are saved, and answers of the API meanwhile."""
+"""Many pipelines in one bundle: seconds until they are saved, and response times of the API meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ changed. Until the first answer, `/pipelines`, `/readyz` and `/overview` are ask
 
 
 def measure(work: Path, counts: Sequence[int] = PIPELINES) -> list[str]:
-    """Import bundles of each size into a Penstock of their own; the lines of a report."""
+    """Import a bundle of each size into a new Penstock. Returns the lines of a report."""
     asked = ", ".join(ASKED)
     lines = [HEAD.format(streams=STREAMS, busy=BUSY, rate=RATE, asked=asked)]
     for count in counts:

@@ -1,4 +1,4 @@
-"""Events over HTTP: in bodies of a thousand, and one at a time, without and with a sync."""
+"""Events over HTTP: in bodies of 1,000, and one at a time, without and with a sync."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bench.product import Product, product
 
 CLIENTS, SINGLES_S, BODIES_S, BODY = 64, 5.0, 10.0, 1_000
 CONNECTIONS, ROUNDS, ROUND_S, WARM_S = 32, 5, 2.0, 1.0
-"""Of single events into a durable stream: the rounds of all contenders take turns."""
+"""Settings for single events into a durable stream: the rounds of all contenders alternate."""
 SLOW_SYNC_MS = 5
-"""What a sync costs on a common network volume. A virtual disk with a write cache may take a tenth of it."""
+"""Duration of a sync on a common network volume. A virtual disk with a write cache may need a tenth of it."""
 
 
 def measure(work: Path) -> list[str]:
@@ -53,7 +53,7 @@ def _bodies(running: Product) -> list[str]:
 
 
 def _alone(running: Product) -> list[str]:
-    """Single events into durable streams, beside an application that only answers."""
+    """Single events into durable streams, compared with an application that only responds."""
     body = json.dumps(batch(1).to_pylist()[0]).encode()
     running.create("Stream", "one raw", {})
     running.create("Stream", "one typed", {"schema": SCHEMA})
@@ -118,7 +118,7 @@ def _singles(running: Product, work: Path) -> list[str]:
 
 
 def _frames(running: Product, stream: str) -> int:
-    """How many frames, and so syncs, the log of a stream has."""
+    """The number of frames in the log of a stream, which equals the number of syncs."""
     from penstock.streams.local.storage import LocalStorage
 
     (directory,) = (running.home / "streams" / stream).iterdir()

@@ -1,4 +1,4 @@
-"""A script on V8: how fast events are filtered and mapped, by one process and by a pipeline."""
+"""A script on V8: the rate of filtering and mapping events, in one process and in a pipeline."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ function processBatch(events) {
 EVENTS = 2_000_000
 BATCHES = (2_000, 10_000, 50_000)
 ALONE = 2_000
-"""Events of a batch without Spark."""
+"""Events per batch in the measurement without Spark."""
 KNOWN = pa.struct([("offset", pa.int64()), ("batch", pa.string())])
-"""Enough of the hidden column for a script that does not look at it."""
+"""The part of the hidden column that is required by a script that does not use it."""
 
 
 def measure(work: Path, count: int = EVENTS) -> list[str]:
@@ -65,7 +65,7 @@ def _alone() -> list[str]:
         began, used = time.monotonic(), cpu_s(psutil.Process())
         for _ in range(200):
             step(whole)
-        if round_:  # the first compiles the script
+        if round_:  # the first round compiles the script
             rates.append(200 * ALONE / (time.monotonic() - began))
             processors.append((cpu_s(psutil.Process()) - used) / (200 * ALONE))
     close_all()
@@ -113,7 +113,7 @@ def _pipelines(running: Product, work: Path, count: int) -> list[str]:
 
 
 def _bento(work: Path, count: int) -> list[str]:
-    """The script in Bento, from JSON lines to JSON lines; nothing without a `bento` on this machine."""
+    """The script in Bento, from JSON lines to JSON lines; no lines if Bento is not installed."""
     if not bento.installed():
         return []
     source = work / "script-events"

@@ -1,4 +1,4 @@
-"""Kafka → JavaScript → PostgreSQL through a server: the rate of a backlog, and the delay at a steady rate."""
+"""Kafka → JavaScript → PostgreSQL on a server: the rate of a backlog, and the latency at a steady rate."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _events(first: int, end: int, sent: float) -> list[str]:
 
 
 def _kept(first: int, end: int) -> tuple[int, int]:
-    """How many events pass the script, and the sum of their ids."""
+    """The number of events that pass the script, and the sum of their ids."""
     ids = [i for i in range(first, end) if i % 100 + 1 > 10]
     return len(ids), sum(ids)
 

@@ -21,7 +21,7 @@ HAND_WRITTEN = "hand-written PySpark"
 
 
 def measure(work: Path, count: int = EVENTS) -> list[str]:
-    """Run every contender in turn, several rounds, each into a new topic; the lines of a report."""
+    """Run contenders in turn, for several rounds, each to a new topic. Returns the lines of a report."""
     files = work / "events"
     print(f"making {count:,} events…", file=sys.stderr)
     passing = events(files, count)

@@ -1,4 +1,4 @@
-"""Stream → SQL → stream with `storage: kafka`, beside topic → topic hand-written in PySpark."""
+"""Stream → SQL → stream with `storage: kafka`, compared with topic → topic hand-written in PySpark."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def measure(work: Path, count: int = EVENTS) -> list[str]:
 
 @contextlib.contextmanager
 def _by_hand(broker: Kafka, work: Path) -> Iterator[Callable[[str, int], float]]:
-    """Start a session; what is yielded runs the job in it, and returns the seconds that it took."""
+    """Start a session. Yields a function that runs the job in it and returns the seconds that it took."""
     jars = ",".join(map(str, JarCache.of(load().settings).fetch("kafka")))
     command = [sys.executable, "-m", "bench.jobs.pyspark_kafka_kept", jars]
     pipe = subprocess.PIPE

@@ -1,7 +1,7 @@
 """HTTP → pipeline → stream at a steady rate: the time from a request until its events can be read.
 
-The contender is what a person would write in PySpark for the least delay: an HTTP server that appends to a
-file, a Python data source that reads the file, and `foreachBatch` that appends to another.
+The contender is what an engineer would write in PySpark for the lowest latency: an HTTP server that appends
+to a file, a Python data source that reads the file, and `foreachBatch` that appends to another file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from penstock.streams.log import Log
 
 RATE, WARM_S, MEASURED_S = 1_000, 4, 10
 MOST_OF_A_SENDER = 10_000
-"""Events a second of one connection, whose requests follow one another: more would wait for their answers."""
+"""Events per second of one connection, whose requests are sequential: more would wait for responses."""
 POLL_S = 0.001
-"""A stream is polled as often while events come."""
+"""Interval in which a file is polled; a stream is polled as often while events arrive."""
 HAND_WRITTEN = "hand-written PySpark"
 
 BUDGET_MS = {
@@ -41,18 +41,18 @@ BUDGET_MS = {
     "commitOffsets": 6,
     "triggerExecution": 65,
 }
-"""What the stages of a warm micro-batch may take on two quiet cores; the last one is all of it."""
+"""Time budget of the stages of a warm micro-batch on two quiet cores; the last stage is the total."""
 
 Stages = dict[str, list[float]]
-"""By stage: the milliseconds of some micro-batches."""
+"""Milliseconds of some micro-batches, by stage."""
 
 Arrivals = Callable[[float], Iterator[list[float]]]
-"""The times at which arriving events were sent, batch by batch, until a moment of the monotonic clock."""
+"""Yields the send times of arriving events, batch by batch, until a time of the monotonic clock."""
 
 
 @dataclass(frozen=True)
 class Delays:
-    """Of the events of one turn, in milliseconds."""
+    """The latencies of the events of one turn, in milliseconds."""
 
     events: int
     p50: float
@@ -102,7 +102,7 @@ def measure(work: Path) -> list[str]:
 
 
 def _stage_table(ours: Stages, by_hand: Stages) -> list[str]:
-    """The stages of a micro-batch beside their budget."""
+    """The stages of a micro-batch, compared with their budget."""
     lines = [
         "The stages of a micro-batch in milliseconds, medians of the micro-batches that were seen:",
         "",
@@ -119,7 +119,7 @@ def _stage_table(ours: Stages, by_hand: Stages) -> list[str]:
 
 @contextlib.contextmanager
 def _sampled(running: Product, stages: Stages) -> Iterator[None]:
-    """Note the stages of micro-batches, of about one a second."""
+    """Record the stages of about one micro-batch per second."""
     stop, seen = threading.Event(), set()
 
     def sample() -> None:
@@ -153,7 +153,7 @@ def _median(delays: list[Delays]) -> Delays:
 
 
 def delays(url: str, arrivals: Arrivals, rate: int = RATE) -> Delays:
-    """Send for one turn; the delays of the events that were sent after the warm-up."""
+    """Send events for one turn. Returns the latencies of events that were sent after the warm-up."""
     stop = threading.Event()
     count = max(1, rate // MOST_OF_A_SENDER)
     senders = [threading.Thread(target=_send, args=(url, stop, rate // count)) for _ in range(count)]
@@ -191,7 +191,7 @@ def _send(url: str, stop: threading.Event, rate: int) -> None:
 
 
 def from_stream(running: Product, stream: str, until: float) -> Iterator[list[float]]:
-    """The times at which the events that arrive in a stream were sent."""
+    """The send times of the events that arrive in a stream."""
     (directory,) = (running.home / "streams" / stream).iterdir()
     log = Log(LocalStorage(directory))
     at = log.bounds().next

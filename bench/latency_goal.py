@@ -1,6 +1,6 @@
 """HTTP → pipeline → stream with `latency: 200ms` at several rates, and with the default batching.
 
-Both pipelines run in the same Penstock, and take turns: while one is measured, the other gets no events.
+All pipelines run in the same Penstock, and take turns: while one is measured, the others get no events.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ CONTENDERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Turn:
-    """One pipeline at one rate."""
+    """The figures of one pipeline at one rate."""
 
     delays: Delays
     micro_batches: float
-    """Per second."""
+    """Micro-batches per second."""
     cpu: float
-    """Processor seconds of the worker and its children per second; idle pipelines included."""
+    """Processor seconds of the worker and its children per second, including idle pipelines."""
     linger_ms: int | None
 
 
@@ -52,7 +52,7 @@ def measure(work: Path, rates: Sequence[int] = RATES) -> list[str]:
     with product(work / "goal-home", workers=1) as running:
         for number, spec in enumerate(CONTENDERS.values()):
             _create(running, number, spec)
-        for number, _ in enumerate(CONTENDERS):  # else the first one would pay for the start of the JVM
+        for number, _ in enumerate(CONTENDERS):  # otherwise the first one would pay for the start of the JVM
             _turn(running, number, WARM_RATE)
         for rate in rates:
             for number, name in enumerate(CONTENDERS):
@@ -93,6 +93,6 @@ def _ops(running: Product, name: str) -> dict[str, Any]:
 
 
 def _cpu_s(pid: int) -> float:
-    """Processor time of a worker and all processes that it has started."""
+    """Processor time of a worker and of all processes that it has started."""
     process = psutil.Process(pid)
     return sum(sum(each.cpu_times()[:2]) for each in [process, *process.children(recursive=True)])

@@ -21,17 +21,17 @@ from bench.processes import family
 
 @dataclass(frozen=True)
 class Twin:
-    """An HTTP server that appends to one file, and a query that moves the events on to another."""
+    """An HTTP server that appends to one file, and a query that copies the events to another file."""
 
     server: psutil.Process
     query: psutil.Process
     url: str
     target: Path
     progress: Path
-    """Where the query writes the stages of some micro-batches."""
+    """The file to which the query writes the stages of some micro-batches."""
 
     def stages(self) -> dict[str, list[float]]:
-        """By stage: the milliseconds of some micro-batches."""
+        """Milliseconds of some micro-batches, by stage."""
         found: dict[str, list[float]] = defaultdict(list)
         for line in self.progress.read_text().splitlines():
             for stage, took in json.loads(line).items():
@@ -40,7 +40,7 @@ class Twin:
 
     @contextlib.contextmanager
     def awake(self) -> Iterator[None]:
-        """Let the query run. At other times it is halted, since it polls a hundred times a second."""
+        """Let the query run. Otherwise it is suspended, since it polls 100 times per second."""
         self._halt(False)
         try:
             yield
@@ -55,7 +55,7 @@ class Twin:
 
 @contextlib.contextmanager
 def twin(work: Path) -> Iterator[Twin]:
-    """Start both processes, wait until a first event has arrived, and end them."""
+    """Start both processes, wait until the first event has arrived, and kill them at the end."""
     work.mkdir()
     source, target = work / "in", work / "out"
     source.touch()

@@ -1,4 +1,4 @@
-"""Clients that send one request over and over, in a process of their own."""
+"""Clients that send the same request repeatedly, in their own process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 
 @dataclass(frozen=True)
 class Load:
-    """The answers that clients got, the time that took, and the processor time of the clients."""
+    """The number of responses, the elapsed time, and the processor time of the clients."""
 
     answers: int
     seconds: float
@@ -22,12 +22,12 @@ class Load:
 
     @property
     def rate(self) -> float:
-        """Answers per second."""
+        """Responses per second."""
         return self.answers / self.seconds
 
 
 def load(url: str, path: str, kind: str, body: bytes, clients: int, seconds: float) -> Load:
-    """Send a body from many connections, each of which sends again as soon as it has its answer."""
+    """Send a body from many connections, each of which sends again as soon as it has a response."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_run, (url, path, kind, body, clients, seconds))
 
@@ -53,7 +53,7 @@ async def _all(url: str, path: str, kind: str, body: bytes, clients: int, second
 
 
 class _Client(asyncio.Protocol):
-    """One connection. Parses no more of an answer than its length, so that the server is the bottleneck."""
+    """One connection. Parses only the length of a response, so that the server is the bottleneck."""
 
     def __init__(self, request: bytes, until: float) -> None:
         self._request, self._until = request, until
@@ -61,7 +61,7 @@ class _Client(asyncio.Protocol):
         self.done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its base class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's lacks only the base class
         self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The log alone: what it costs beside writing the same Arrow data to a file, and how it starts."""
+"""The log alone: its cost compared with writing the same Arrow data to a file, and its start time."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ print(took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def _history(directory: Path) -> None:
-    """A stream whose closed segments are sparse: only their sizes and their indexes are real."""
+    """Create a stream whose closed segments are sparse: only their sizes and their indexes are real."""
     _stream(directory)
-    (directory / "floor").write_text(str(SEGMENTS * 1000))  # where the real segment begins
+    (directory / "floor").write_text(str(SEGMENTS * 1000))  # the start of the real segment
     log = Log(LocalStorage(directory))
     log.append(batch(SIZE))
     log.close()
-    (directory / "tail").unlink()  # found again from the segments, as after a power loss
+    (directory / "tail").unlink()  # rebuilt from the segments, as after a power loss
     now = time.time_ns() // 1000
     for base in range(0, SEGMENTS * 1000, 1000):
         path = segment_path(directory, base)
@@ -133,7 +133,7 @@ def _history(directory: Path) -> None:
 
 
 class _SlowDisk(Files):
-    """A disk whose sync takes its time."""
+    """A disk with a slow sync."""
 
     def __init__(self, sync_ms: float) -> None:
         self._sync_s = sync_ms / 1000
@@ -144,7 +144,7 @@ class _SlowDisk(Files):
 
 
 def grouped_rate(work: Path, grouped: bool, threads: int, sync_ms: float, seconds: float = 3.0) -> float:
-    """Single events per second that threads append to a stream with `sync: true`."""
+    """The rate at which threads append single events to a stream with `sync: true`, per second."""
     directory = work / "grouped"
     shutil.rmtree(directory, ignore_errors=True)
     group = {} if grouped else {"max_events": 1, "max_ms": 0}

@@ -1,4 +1,4 @@
-"""Many small pipelines on one worker: seconds until all run, answers of the API meanwhile, idle cost."""
+"""Many small pipelines on one worker: seconds until all run, response times of the API, and idle cost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ all processes of the worker. Each step may take {limit:g} s; one that takes long
 
 
 def measure(work: Path, counts: Sequence[int] = COUNTS, limit_s: float = LIMIT_S) -> list[str]:
-    """Start a Penstock of its own for each count and measure it; the lines of a report."""
+    """Start a new Penstock for each count and measure it. Returns the lines of a report."""
     lines = [HEAD.format(limit=limit_s)]
     for count in counts:
         with product(work / f"many-{count}", workers=1) as running:
@@ -84,7 +84,7 @@ def _posts(running: Product, count: int, until: float) -> Iterator[float]:
 def _until_all_run(
     running: Product, count: int, began: float, limit_s: float, without: int | None = None
 ) -> tuple[bool, str]:
-    """Whether all run in time, not on the worker `without`; after how many seconds, or how far they came."""
+    """Whether all run in time, on workers other than `without`; and the seconds, or the phases reached."""
     phases: Counter[str] = Counter()
     while time.monotonic() - began < limit_s:
         time.sleep(0.5)
@@ -109,7 +109,7 @@ def _phases(client: httpx.Client) -> Counter[str]:
 
 @contextmanager
 def asking(url: str) -> Iterator[dict[str, list[float]]]:
-    """How long each answer took meanwhile, in seconds, by path."""
+    """Poll the API in the background. Yields the response times in seconds, by path."""
     took: dict[str, list[float]] = {path: [] for path in ASKED}
     done = threading.Event()
 
@@ -134,12 +134,12 @@ def asking(url: str) -> Iterator[dict[str, list[float]]]:
 
 
 def p99(times: list[float]) -> float:
-    """The time that one answer in a hundred exceeds."""
+    """The 99th percentile of response times."""
     return sorted(times)[int(0.99 * (len(times) - 1))]
 
 
 def _cores(running: Product, worker: psutil.Process) -> tuple[float, float]:
-    """Cores that the worker's processes and the server use."""
+    """The number of cores that the worker's processes and the server use."""
 
     def used() -> tuple[float, float]:
         return cpu_s(worker), running.cpu_s()

@@ -1,4 +1,4 @@
-"""Changes of a MariaDB table, from a backlog in its log to a stream and to files; every row is checked."""
+"""Changes of a MariaDB table, from a backlog in its binlog to a stream and to files; all rows are checked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.mariadb_server import PASSWORD, USER, MariaDB, mariadb
 EVENTS = 1_000_000
 IN_TRANSACTION = 1_000
 BY_LIBRARY = 100_000
-"""Events that the library reads: it would take minutes for all."""
+"""Events that the library reads: all events would take it minutes."""
 
 TABLE = """
 CREATE TABLE test.orders (id BIGINT PRIMARY KEY, customer VARCHAR(40), amount DECIMAL(10,2),
@@ -41,7 +41,7 @@ COLUMNS = "id, customer, amount, placed, status, note"
 
 
 def measure(work: Path, count: int = EVENTS) -> list[str]:
-    """Read one backlog in several ways; the lines of a report."""
+    """Read one backlog in several ways. Returns the lines of a report."""
     with mariadb() as server:
         server.run(TABLE)
         ((file, pos, *_),) = server.run("SHOW MASTER STATUS")
@@ -74,7 +74,7 @@ def measure(work: Path, count: int = EVENTS) -> list[str]:
 
 
 def _library(server: MariaDB, file: str, pos: int, count: int) -> tuple[float, float]:
-    """The rows of the same log as mysql-replication decodes them."""
+    """Read rows of the same binlog with mysql-replication."""
     from pymysqlreplication import BinLogStreamReader
     from pymysqlreplication.row_event import WriteRowsEvent
 
@@ -153,7 +153,7 @@ def _fields(server: MariaDB, start: str | None) -> dict[str, Any]:
 
 
 def _check(out: Path, count: int, op: str) -> None:
-    """Compare all rows with those that were inserted."""
+    """Compare all rows with the inserted rows."""
     wanted = f"""
         SELECT i::BIGINT, 'customer ' || i % 1000, ((i % 100000)::DECIMAL(10,2) / 100)::DECIMAL(10,2),
         TIMESTAMP '2026-01-01' + to_seconds(i), CASE WHEN i % 2 = 0 THEN 'open' ELSE 'paid' END,

@@ -1,8 +1,8 @@
 """The queries of Nexmark through Penstock, through Spark as batch SQL, and through DuckDB.
 
 All three get the same events: Penstock as streams that are filled before it starts, Spark as Parquet files,
-DuckDB as tables of its own. The documents and the questions are those of `tests/oracle`; Spark gets the
-questions to DuckDB in its own dialect. All three have to answer with as many rows.
+DuckDB as its own tables. The documents and the queries are those of `tests/oracle`; Spark runs the queries
+for DuckDB in its own dialect. All three must return the same number of rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.oracle.events import Events, generate
 from tests.oracle.nexmark import QUERIES, Query, database, write_side_input
 
 EVENTS = 300_000
-"""In all three streams together: 276,000 bids, 18,000 auctions, 6,000 people."""
+"""Events in all three streams together: 276,000 bids, 18,000 auctions, 6,000 people."""
 
 FUNCTIONS = (
     "floor_to(t TIMESTAMP, s BIGINT) RETURNS TIMESTAMP "
@@ -33,11 +33,11 @@ FUNCTIONS = (
 )
 
 Answer = Callable[[int], tuple[float, int]]
-"""Answers a query the nth time: the seconds it took, and the rows."""
+"""Runs a query for the nth time. Returns the seconds it took, and the number of rows."""
 
 
 def measure(work: Path, events: int = EVENTS) -> list[str]:
-    """Each query twice in one Spark session, of which the second run counts; the lines of a report."""
+    """Run each query twice in one Spark session; the second run counts. Returns the lines of a report."""
     from penstock.engine.runtime.session import open_session
     from penstock.settings import load
 
@@ -91,7 +91,7 @@ def _second(answer: Answer) -> tuple[float, int]:
 
 
 def _penstock(spark: Any, home: Path, name: str, events: Events, query: Query) -> tuple[float, int]:
-    """From the start of the pipeline to its end, with all events in its streams."""
+    """Run a pipeline from its start to its end, with all events in its streams."""
     job = query.job(home / "side_input.csv")
     streams = Streams(home / name)
     for stream, schema in job.schemas.items():

@@ -15,7 +15,7 @@ Curve = Sequence[tuple[float, float]]
 
 
 MARKED = 20
-"""Points up to which each point of a curve is marked, and has its number below the axis."""
+"""Maximum number of points at which each point is marked, with its value below the axis."""
 
 
 def plot(
@@ -66,13 +66,13 @@ def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "middl
 
 
 def _ticks(most: float) -> list[float]:
-    """Round numbers from zero up to the most."""
+    """Round numbers from zero up to the maximum."""
     step = _step(most)
     return [number * step for number in range(math.floor(most / step) + 1)]
 
 
 def _step(most: float) -> float:
-    """A round distance between two lines, with about five of them up to the top."""
+    """A round distance between two grid lines, for about five lines up to the top."""
     rough = most / 4
     unit = 10.0 ** math.floor(math.log10(rough))
     return next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)

@@ -1,4 +1,4 @@
-"""Processor time and memory of a process and all those below it."""
+"""Processor time and memory of a process and all of its descendants."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def family(process: psutil.Process) -> list[psutil.Process]:
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Seconds of processor time of the family, including that of its members which have ended."""
+    """Seconds of processor time of the family, including members that have ended."""
     used = 0.0
     for member in family(process):
-        with suppress(psutil.Error):  # it may just have ended
-            used += sum(member.cpu_times()[:4])  # the last two are of children that have ended
+        with suppress(psutil.Error):  # the process may just have ended
+            used += sum(member.cpu_times()[:4])  # the last two are those of ended children
     return used
 
 
 def pss(process: psutil.Process) -> int:
-    """Bytes of memory of the family: pages that several processes share count once."""
+    """Bytes of memory of the family; pages shared by several processes count once."""
     held = 0
     for member in family(process):
         with suppress(psutil.Error):

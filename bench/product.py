@@ -1,4 +1,4 @@
-"""A Penstock of one's own, for measurements through the front door."""
+"""A separate Penstock for measurements through its API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Product:
             raise SystemExit(f"{kind} {name}: {answer.text}")
 
     def next_offset(self, stream: str) -> int:
-        """How many events were appended to a stream; a broker that does not answer is asked again."""
+        """The number of events appended to a stream; retries while the broker does not respond."""
         for _ in range(TRIES):
             answer = self.client.get(f"/streams/{stream}/stats")
             if answer.status_code != 503:
@@ -46,7 +46,7 @@ class Product:
         return int(answer.raise_for_status().json()["next"])
 
     def workers(self) -> list[int]:
-        """The process ids of the workers that can have flows."""
+        """The process ids of the workers that can run flows."""
         return [worker["pid"] for worker in self.client.get("/workers").json() if worker["state"] == "ready"]
 
     def cpu_s(self) -> float:
@@ -56,7 +56,7 @@ class Product:
 
 @contextlib.contextmanager
 def product(home: Path, workers: int, env: Mapping[str, str] | None = None) -> Iterator[Product]:
-    """Start it, with further variables, wait until it can work, and stop it."""
+    """Start Penstock with additional variables, wait until it is ready, and stop it at the end."""
     command = [sys.executable, "-m", "penstock.cli.main", "up", "--port", "0", "--home", str(home)]
     process = subprocess.Popen(
         [*command, "--workers", str(workers)],

@@ -1,4 +1,4 @@
-"""Rows into tables: the writer of the `sql` sink beside the fastest plain way of each database."""
+"""Rows into tables: the writer of the `sql` sink, compared with the fastest plain way of each database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.servers import postgres
 
 EVENTS, SIZE, ROUNDS = 600_000, 100_000, 3
 FEWER = {"PostgreSQL": 1, "MariaDB": 4, "SQLite": 2}
-"""The databases, and how many times fewer rows they get."""
+"""The databases, each with the factor by which its number of rows is reduced."""
 
 TYPES = "id BIGINT, {user} TEXT, country TEXT, amount DOUBLE PRECISION, at TEXT, ok BOOLEAN, note TEXT"
 QUOTED = '"user"'
@@ -67,7 +67,7 @@ def measure(work: Path, count: int = EVENTS) -> list[str]:
 
 
 Way = Callable[[pa.Table], float]
-"""Writes rows; the rows per second."""
+"""Writes rows. Returns the rows per second."""
 
 
 def _compared(name: str, ways: dict[str, Way], data: pa.Table) -> list[str]:

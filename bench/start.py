@@ -1,4 +1,4 @@
-"""How long people wait for Penstock: commands, the first pipeline, the page, the first batch."""
+"""Time that users wait for Penstock: commands, the first pipeline, the page, the first batch."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True)
 class Taken:
-    """What a command has taken."""
+    """The time that a command has taken."""
 
     wall_s: float
     cpu_s: float
 
 
 def measure(work: Path) -> list[str]:
-    """Every start that a person waits for; the lines of a report."""
+    """Measure every start that a user waits for. Returns the lines of a report."""
     archive = ClassArchive.of(load({"cache": work / "cache"}, env={}).settings)
     assert archive is not None
     subprocess.run([sys.executable, "-m", MAKER, str(archive.path)], check=True, capture_output=True)
@@ -56,7 +56,7 @@ def measure(work: Path) -> list[str]:
 
 
 def _first(work: Path, archive: ClassArchive) -> list[str]:
-    """`penstock run` of the first example, beside the same job in PySpark; the rounds take turns."""
+    """`penstock run` of the first example, compared with the same job in PySpark, in alternating rounds."""
     source = work / "first" / "in"
     source.mkdir(parents=True, exist_ok=True)
     shutil.copy(ORDERS, source)
@@ -71,7 +71,7 @@ def _first(work: Path, archive: ClassArchive) -> list[str]:
         for name, job in jobs.items():
             print(f"start: round {turn} of {ROUNDS}, {name}   ", end="\r", file=sys.stderr)
             found = job()
-            if turn:  # the first one fills the caches of the system
+            if turn:  # the first round fills the caches of the system
                 taken[name].append(found)
     walls = {name: statistics.median(each.wall_s for each in rounds) for name, rounds in taken.items()}
     cpus = {name: statistics.median(each.cpu_s for each in rounds) for name, rounds in taken.items()}
@@ -93,7 +93,7 @@ def _by_hand(work: Path, source: Path) -> Taken:
 
 
 def _run(work: Path, archive: ClassArchive | None) -> Taken:
-    """The example in a directory of its own, with nothing left of an earlier run."""
+    """Run the example in its own directory, with nothing left of an earlier run."""
     place = work / "first" / "penstock"
     shutil.rmtree(place, ignore_errors=True)
     (place / "examples").mkdir(parents=True)
@@ -120,8 +120,8 @@ def _environment(archive: ClassArchive | None) -> dict[str, str]:
 
 
 def _time(command: list[str], cwd: Path = ROOT, env: dict[str, str] | None = None) -> Taken:
-    """Run a command to its end. Its processor time is that of all processes which it has started."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # those that outlive it are waited for here
+    """Run a command to its end. Its processor time includes all processes that it has started."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # processes that outlive it are reaped here
     before, began = os.times(), time.monotonic()
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     wall = time.monotonic() - began
@@ -150,7 +150,7 @@ def _commands(work: Path) -> list[str]:
 
 
 def _page(work: Path, archive: ClassArchive) -> list[str]:
-    """A second `penstock up --demo`: until the page is there, a worker is ready, a pipeline runs."""
+    """A second `penstock up --demo`: time until the page responds, a worker is ready, and pipelines run."""
     home = work / "page-home"
     _up(home, archive)
     page, ready, running = _up(home, archive)
@@ -198,7 +198,7 @@ def _until(began: float, done: Callable[[], bool]) -> float:
 
 
 def _warm(work: Path, archive: ClassArchive) -> list[str]:
-    """From `POST` of a pipeline over a stream with events in it to its first delivered batch."""
+    """Time from the `POST` of a pipeline on a filled stream to its first delivered batch."""
     os.environ["PENSTOCK_CACHE"] = str(archive.path.parent)
     with product(work / "warm-home", workers=1) as running:
         running.create("Stream", "in", {"schema": "id BIGINT"})
@@ -207,7 +207,7 @@ def _warm(work: Path, archive: ClassArchive) -> list[str]:
             "/streams/in/events", content=events, headers={"Content-Type": "application/x-ndjson"}
         )
         answer.raise_for_status()
-        time.sleep(10)  # the warm-up of the worker is over
+        time.sleep(10)  # until the warm-up of the worker is over
         delays = [_first_batch(running, i) for i in range(ROUNDS * 2)]
     return [
         "First batch of `stream → filter → stream` on a worker that is ready for ten seconds, from the"

@@ -18,9 +18,9 @@ from bench.product import Product
 
 SOURCE = "source"
 FRAME = 10_000
-"""Events of a body, and so of a frame of the stream."""
+"""Events per request body, and therefore per frame of the stream."""
 FILE = 500_000
-"""Events of a Parquet file."""
+"""Events per Parquet file."""
 MANY = {"max_segments": 1000}
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 
@@ -28,7 +28,7 @@ Pipeline = dict[str, Any]
 
 
 def fill(running: Product, count: int, files: Path | None = None, storage: str = "local") -> list[int]:
-    """Append events to a new stream, and write them to Parquet files; how many of each frame pass."""
+    """Append events to a new stream and to Parquet files. Returns the passing events per frame."""
     running.create("Stream", SOURCE, {"schema": SCHEMA, "wal": MANY, "storage": storage})
     if files:
         files.mkdir(parents=True)
@@ -57,7 +57,7 @@ def _passing(events: pa.RecordBatch) -> int:
 
 
 def first_files(files: Path, count: int, target: Path) -> Path:
-    """A directory with the files that hold the first `count` events, which have to fill whole files."""
+    """A directory with the files of the first `count` events, which must fill whole files."""
     target.mkdir()
     for file in sorted(files.iterdir())[: count // FILE]:
         os.link(file, target / file.name)
@@ -73,7 +73,7 @@ def stream_job(
     until: int | None = None,
     storage: str = "local",
 ) -> float:
-    """Seconds that stream → step → stream takes; the other stream has to have `passing` events then."""
+    """Seconds that stream → step → stream takes; the target stream must have `passing` events then."""
     target = f"{name}-out"
     running.create("Stream", target, {"schema": OUTPUT, "wal": MANY, "storage": storage})
     end = {"until": f"offset:{until}"} if until else {}
@@ -81,7 +81,7 @@ def stream_job(
         "source": {"type": "stream", "stream": SOURCE, **end},
         "batch": batch or {},
         "processors": [step],
-        # A cold start on a busy machine is slow, and no failure.
+        # A cold start on a busy machine is slow, which is not a failure.
         "sinks": [{"type": "stream", "stream": target, "deadline_ms": 300_000}],
     }
     seconds = timed(running, name, spec, lambda _: running.next_offset(target) >= passing)
@@ -100,7 +100,7 @@ def file_job(running: Product, name: str, step: dict[str, Any], files: Path, tar
 
 
 def timed(running: Product, name: str, spec: dict[str, Any], done: Callable[[Pipeline], bool]) -> float:
-    """Seconds from the request that starts a pipeline until it is done; then it is deleted."""
+    """Seconds from the request that starts a pipeline until it is done; deletes the pipeline."""
     began = time.monotonic()
     running.create("Pipeline", name, spec)
     while not done(pipeline := running.client.get(f"/pipelines/{name}").json()):

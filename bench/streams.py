@@ -1,4 +1,4 @@
-"""Stream → SQL → stream, beside the same job on Parquet files, by Penstock and by hand."""
+"""Stream → SQL → stream, compared with the same job on Parquet files, in Penstock and hand-written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From kill -9 of a worker to the next batch of its flow, with and without a worker on standby."""
+"""Time from kill -9 of a worker to the next batch of its flow, with and without a standby worker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ delivered a batch on another worker.
 
 
 def measure(work: Path) -> list[str]:
-    """Start a Penstock without and one with standby; the lines of a report."""
+    """Start a Penstock without and one with a standby worker. Returns the lines of a report."""
     lines = [HEAD]
     for standby in (0, 1):
         os.environ[SETTINGS] = str(standby)

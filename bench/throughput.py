@@ -1,4 +1,4 @@
-"""JSON lines → filter and project → JSON lines, through `penstock run` and through others."""
+"""JSON lines → filter and project → JSON lines, with `penstock run` and with other tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HAND_WRITTEN = "hand-written PySpark"
 
 
 def measure(work: Path, count: int = EVENTS) -> list[str]:
-    """Run every contender in turn, several rounds; the lines of a report."""
+    """Run all contenders in turn, for several rounds. Returns the lines of a report."""
     source = work / "events"
     print(f"making {count:,} events…", file=sys.stderr)
     expected = events(source, count)

@@ -1,7 +1,7 @@
-"""How long the topology takes to be usable in a browser: `python -m bench.topology [DOCUMENTS]`.
+"""Time until the topology is usable in a browser: `python -m bench.topology [DOCUMENTS]`.
 
-Most documents are streams that nothing reads; a tenth are paused pipelines between two streams. The time is
-from the navigation until a document that is searched for is centered.
+Most documents are streams without readers; a tenth are paused pipelines between two streams. The time is
+measured from the navigation until a document is found by a search and centered.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def documents(count: int) -> list[dict[str, object]]:
 
 
 def seconds(page: Page, url: str) -> tuple[float, float]:
-    """Seconds until nodes are drawn, and until one that was searched for is found."""
+    """Seconds until nodes are drawn, and until a node is found by a search."""
     began = time.perf_counter()
     page.goto(f"{url}/ui/topology")
     page.locator("[data-key]").first.wait_for()
@@ -66,7 +66,7 @@ def main() -> None:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
-            seconds(page, url)  # the first time also fills the caches of the browser
+            seconds(page, url)  # the first run also fills the caches of the browser
             found = [seconds(page, url) for _ in range(RUNS)]
             browser.close()
         drawn, usable = (statistics.median(each) for each in zip(*found, strict=True))

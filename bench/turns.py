@@ -1,4 +1,4 @@
-"""Contenders that take turns, so that a machine that slows down does so for all of them."""
+"""Contenders that take turns, so that a slowdown of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 ROUNDS = 3
 AGAIN = " again (A/A)"
-"""Marks the second row of a contender that is measured twice: how far both differ is noise."""
+"""Marks the second row of a contender that is measured twice: the difference between both is noise."""
 
 T = TypeVar("T")
 
@@ -20,10 +20,10 @@ def take_turns(
 ) -> dict[str, list[T]]:
     """The figures of each contender by round. The first round warms up and is not counted.
 
-    With `warm_up` only these contenders run in it.
+    With `warm_up`, only these contenders run in the first round.
 
-    Each round has an order of its own, the same in each run: a contender finds caches and compiled code of
-    the one before it, which must not always be the same.
+    Each round has its own order, the same in each run: a contender benefits from caches and compiled code of
+    the previous contender, which must not always be the same.
     """
     figures: dict[str, list[T]] = {name: [] for name in contenders}
     for number in range(rounds + 1):

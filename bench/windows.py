@@ -1,6 +1,6 @@
-"""A tumbling window that counts events by a key which each has for itself: as much state as events.
+"""A tumbling window that counts events by a unique key: the state is as large as the number of events.
 
-Penstock takes turns with the same query written by hand in PySpark, over the same source in the same session.
+Penstock takes turns with the same query, hand-written in PySpark, over the same source in the same session.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ BATCH, IN_FLIGHT = 10_000, 48
 MIB = 1024 * 1024
 
 LATER = "timestamp_millis(1893456000000)"
-"""Past the end of all windows. A query by hand closes them by an event of that time."""
+"""A time past the end of all windows. The hand-written query closes them with an event of that time."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One run to the end."""
+    """The figures of one complete run."""
 
     events: int
     counting_s: float
-    """Until the last event is counted; all windows are open."""
+    """Seconds until the last event is counted; all windows are open."""
     closing_s: float
-    """From there until all windows are closed and delivered."""
+    """Seconds from then until all windows are closed and delivered."""
     processor_s: float
-    """Of this process and all that it has started, both parts together."""
+    """Processor seconds of this process and all processes that it has started, for both parts."""
     memory: int
     disk: int
 
 
 def measure(work: Path) -> list[str]:
-    """Count each size once by each contender, after a small run that warms up; the lines of a report."""
+    """Run each size once with each contender, after a small warm-up run. Returns the lines of a report."""
     from penstock.engine.runtime.session import open_session
     from penstock.settings import load
 
@@ -195,19 +195,19 @@ def _progress(run: Any) -> dict[str, Any]:
 
 
 def _processor_s() -> float:
-    """The processor time of this process and all that it has started, whether they still run or not."""
+    """The processor time of this process and all processes that it has started, running or ended."""
     me = psutil.Process()
     used = 0.0
     for process in (me, *me.children(recursive=True)):
         try:
             used += sum(process.cpu_times()[:4])
-        except psutil.Error:  # it has just ended, and counts for its parent
+        except psutil.Error:  # it has just ended, and its time counts for its parent
             continue
     return used
 
 
 def _size(directory: Path) -> int:
-    """Of all files that are still there when it is their turn."""
+    """The size of all files in a directory, ignoring files that are deleted meanwhile."""
     return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
 
 

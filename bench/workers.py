@@ -1,4 +1,4 @@
-"""How long a pipeline takes to start on a warm worker, and what fifty idle ones cost."""
+"""Start time of a pipeline on a warm worker, and the cost of 50 idle pipelines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STARTS, IDLE, WATCH_S = 5, 50, 30
 
 
 def measure(work: Path) -> list[str]:
-    """Start a Penstock of its own and measure it; the lines of a report."""
+    """Start a new Penstock and measure it. Returns the lines of a report."""
     with product(work / "idle-home", workers=1) as running:
         return _measure(work, running.client)
 

@@ -1,4 +1,4 @@
-"""Writes the bill of materials of the jars, and tells what the audits have found. See `audit.sh`."""
+"""Writes the bill of materials of the jars, and prints the findings of the audits. See `audit.sh`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BUILD = Path(__file__).parent.parent / "build"
 
 
 def main() -> int:
-    """The exit code: 1 if a dependency has a known vulnerability."""
+    """Print all findings. Returns the exit code: 1 if a dependency has a known vulnerability."""
     (BUILD / "sbom-jars.json").write_text(json.dumps(jars(), indent=2))
     for part in ("python", "web", "jars"):
         listed = json.loads((BUILD / f"sbom-{part}.json").read_text())["components"]
@@ -44,7 +44,7 @@ def jars() -> dict[str, Any]:
 
 
 def python(report: Any) -> list[str] | None:
-    """The vulnerabilities in a report of pip-audit; None if it could look none up."""
+    """The vulnerabilities in a report of pip-audit; None if it could not look up any."""
     packages = (report or {}).get("dependencies") or []
     if not packages or all("skip_reason" in each for each in packages):
         return None
@@ -56,7 +56,7 @@ def python(report: Any) -> list[str] | None:
 
 
 def web(report: Any) -> list[str] | None:
-    """The vulnerabilities in a report of `npm audit`; None if the registry has none to give."""
+    """The vulnerabilities in a report of `npm audit`; None if the registry does not provide any."""
     if not isinstance(report, dict) or "vulnerabilities" not in report:
         return None
     return [f"{name} {each['range']}: {each['severity']}" for name, each in report["vulnerabilities"].items()]

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Lists everything that Penstock depends on (build/sbom-*.json, CycloneDX), and fails for known vulnerabilities.
+# Lists all dependencies of Penstock (build/sbom-*.json, CycloneDX), and fails if one has a known vulnerability.
 #
-# The tools have an environment of their own, .venv-audit: their dependencies are not Penstock's.
+# The tools have their own environment, .venv-audit: their dependencies are not Penstock's.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ fi
 mkdir -p build
 $TOOLS/bin/cyclonedx-py requirements --output-format JSON --output-file build/sbom-python.json requirements.lock
 scripts/web.sh sbom >build/sbom-web.json
-# Both end with an error for a vulnerability and for a service that does not answer: audit.py tells which it was.
+# Both fail for a vulnerability and for an unavailable service: audit.py distinguishes the two.
 $TOOLS/bin/pip-audit --disable-pip --require-hashes -r requirements.lock --format json \
     >build/audit-python.json 2>build/audit.log || true
 scripts/web.sh vulnerable >build/audit-web.json 2>>build/audit.log || true

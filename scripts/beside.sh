@@ -1,14 +1,14 @@
 #!/bin/sh
-# Runs two commands beside each other: scripts/beside.sh NAME 'COMMAND' NAME 'COMMAND'
+# Runs two commands in parallel: scripts/beside.sh NAME 'COMMAND' NAME 'COMMAND'
 #
-# A line tells when each of them begins and ends. What the second one prints is shown when both have ended.
-# Fails if one of them does; the other one comes to its end first.
+# A line reports the start and the end of each command. The output of the second one is shown when both have ended.
+# Fails if one of them fails, after the other one has ended.
 set -eu
 cd "$(dirname "$0")/.."
 
 say() { echo "== $(date +%H:%M:%S) $*" >&2; }
 
-# Without flock, two set-ups of one environment could meet.
+# Without flock, two set-ups of the same environment could run at once.
 if ! command -v flock >/dev/null; then
     say "$1"
     sh -ec "$2"

@@ -1,4 +1,4 @@
-"""Imports what Penstock and the Python processes of Spark import, which leaves the bytecode of it behind."""
+"""Imports all modules that Penstock and Spark's Python processes import, which caches their bytecode."""
 
 import importlib
 import pkgutil
@@ -20,5 +20,5 @@ SPARK = (
 )
 
 for name in [*SPARK, *(each.name for each in pkgutil.walk_packages(penstock.__path__, "penstock."))]:
-    if not name.startswith("penstock.control.registry.migrations."):  # they run, instead of being imported
+    if not name.startswith("penstock.control.registry.migrations."):  # these are run, not imported
         importlib.import_module(name)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure that Spark will find Java 17 or newer: checks, installs it on Debian as root, or says how to.
+# Ensures that Spark finds Java 17 or newer: checks, installs it on Debian as root, or explains how to.
 set -eu
 
 WANTED=17

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Brings .venv in line with a lock file (requirements.lock unless named); takes no time when it already is.
+# Updates .venv to a lock file (default: requirements.lock); does nothing if it is up to date.
 #
-# The stamp .venv/ready-<lock> holds the checksum of everything the installation depends on, so a checkout
-# that only touches files installs nothing, and a moved or copied tree is noticed. While .venv/incomplete
-# exists the environment is half made, and the next run starts it again from nothing.
+# The stamp .venv/ready-<lock> contains the checksum of everything the installation depends on, so a checkout
+# that only touches files installs nothing, and a moved or copied tree is detected. While .venv/incomplete
+# exists, the environment is incomplete, and the next run starts over.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/nul
 
 can_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
 
-# The newest Python that can make an environment, else the newest one.
+# The newest Python that can create an environment, otherwise the newest one.
 find_python() {
     found=
     for python in python3.14 python3.13 python3.12 python3.11 python3; do
@@ -54,7 +54,7 @@ make_venv() {
     "$python" -m venv .venv
 }
 
-# Two set-ups of one tree must not write into one environment.
+# Two set-ups of one tree must not write to the same environment.
 if command -v flock >/dev/null; then
     exec 9>.venv.lock
     flock 9
@@ -68,8 +68,8 @@ key() { { pwd; .venv/bin/python --version; cat pyproject.toml "$LOCK"; } | cksum
 
 is() { [ -e "$1" ] && [ "$(cat "$1")" = "$(key)" ]; }
 
-# Leaves the bytecode of all that Penstock imports behind. Without it a start takes three seconds more of processor
-# time, and with PYTHONDONTWRITEBYTECODE, as many containers set it, Python would never keep it.
+# Caches the bytecode of all modules that Penstock imports. Without it, a start takes three more seconds of processor
+# time, and with PYTHONDONTWRITEBYTECODE, which many containers set, Python would never cache it.
 compile() {
     [ "$LOCK" = requirements.lock ] || return 0
     is .venv/compiled && return

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Brings penstock/ui in line with web/; takes no time when it already is. With names, runs these scripts of
+# Builds penstock/ui from web/; does nothing if it is up to date. With arguments, runs these scripts of
 # web/package.json instead: scripts/web.sh lint test
 #
-# The stamp penstock/ui/.ready holds the checksum of what the app is made of, and web/node_modules/.ready
-# that of what is installed. The app is built beside the old one, which stays until the new one is whole.
+# The stamp penstock/ui/.ready contains the checksum of the app's sources, and web/node_modules/.ready that of the
+# installed packages. The app is built next to the old one, which stays until the new one is complete.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ CLI=
 
 say() { echo "$*" >&2; }
 
-# What the build tools support; Debian's Node comes without npm.
+# The versions that the build tools support; Debian's Node comes without npm.
 good_node() {
     command -v npm >/dev/null && node -e '
         const [major, minor] = process.versions.node.split(".").map(Number)
@@ -21,7 +21,7 @@ good_node() {
         process.exit(good ? 0 : 1)' 2>/dev/null
 }
 
-# The machine's Node, else the one that a wheel carries.
+# The machine's Node, otherwise the one in a wheel.
 find_node() {
     good_node && return
     if [ ! -e .venv/ready-requirements-web.lock ]; then
@@ -43,7 +43,7 @@ in_web() {
 
 installed() { { uname -sm; cat web/package-lock.json; } | cksum; }
 
-# Tests are no part of the app.
+# Tests are not part of the app.
 sources() {
     {
         cat web/package-lock.json web/package.json web/index.html web/vite.config.ts web/tsconfig.json
@@ -70,7 +70,7 @@ build() {
     mv "$MODULES/.ui" "$BUILT"
 }
 
-# Two builds of one tree must not write into one directory.
+# Two builds of one tree must not write to the same directory.
 if command -v flock >/dev/null; then
     exec 9>.web.lock
     flock 9

@@ -1,1 +1,1 @@
-"""The same job, written for each contender: keep the good orders over 50, add tax, write them."""
+"""The same job, written for each contender: keep valid orders over 50, add tax, write them."""

@@ -14,7 +14,7 @@ from bytewax.testing import run_main
 
 
 def taxed(line: str) -> tuple[str, str] | None:
-    """One line in, one keyed line out, or nothing."""
+    """Convert a line to a keyed line, or to None if it does not pass the filter."""
     event: dict[str, Any] = json.loads(line)
     if not (event["ok"] and event["amount"] > 50):
         return None

@@ -1,4 +1,4 @@
-"""The job in DuckDB, for scale: not a stream, no checkpoint, nothing survives a kill."""
+"""The job in DuckDB, for scale: no stream, no checkpoint, and no recovery after a kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An append-only file of Arrow batches, each after its length: the simplest log that Spark can read."""
+"""An append-only file of Arrow batches, each preceded by its length: the simplest log that Spark can read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LENGTH = struct.Struct("<I")
 
 
 def append(file: Path, batch: pa.RecordBatch) -> None:
-    """Add a batch at the end of the file, by one write."""
+    """Append a batch to the file with a single write."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -26,7 +26,7 @@ def append(file: Path, batch: pa.RecordBatch) -> None:
 
 
 def end_of(file: Path, start: int) -> int:
-    """The end of the last batch that is complete, looking from the end of an earlier one on."""
+    """The end of the last complete batch, searched from the end of an earlier batch."""
     with file.open("rb") as opened:
         size = os.fstat(opened.fileno()).st_size
         while start + LENGTH.size <= size:

@@ -17,7 +17,7 @@ Message = dict[str, Any]
 
 
 def main(file: str, port: str) -> None:
-    """Serve until the process is ended."""
+    """Serve until the process is stopped."""
 
     async def app(
         scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]

@@ -11,7 +11,7 @@ SCHEMA = "amount DOUBLE, customer STRING, id BIGINT"
 
 
 def main() -> None:
-    """Read a directory of JSON lines once, as a stream, and write what passes the filter."""
+    """Read a directory of JSON lines once, as a stream, and write the events that pass the filter."""
     source, target = sys.argv[1:]
     spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
     orders = spark.readStream.schema(SCHEMA).json(source)

@@ -13,8 +13,8 @@ from bench.data import COLUMNS, WHERE
 
 
 def session(options: Mapping[str, str] | None = None) -> SparkSession:
-    """A session as a data engineer would set it up, with further options."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else Python workers are of the first Python on the PATH
+    """A session as a data engineer would configure it, with additional options."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # otherwise workers use the first Python on the PATH
     builder = (
         SparkSession.builder.master("local[*]")
         .config("spark.ui.enabled", "false")
@@ -32,6 +32,6 @@ def good_orders(events: DataFrame) -> DataFrame:
 
 
 def run_to_end(writer: DataStreamWriter, checkpoint: str) -> None:
-    """Run a streaming query over all that is there."""
+    """Run a streaming query over all available data."""
     options = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
     options.start().awaitTermination()

@@ -1,4 +1,4 @@
-"""The job as a data engineer would write it in PySpark: from topic to topic, over all records there are."""
+"""The job as a data engineer would write it in PySpark: from topic to topic, for all existing records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hand-written query with as little delay as Spark allows: one file of Arrow batches into another."""
+"""A hand-written query with as little latency as Spark allows: from one file of Arrow batches to another."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FAST = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.python.unix.domain.socket.enabled": "true",
 }
-"""The settings that make a small micro-batch three times as fast as the defaults do."""
+"""Settings that make a small micro-batch three times as fast as with the defaults."""
 
 
 class Frames(DataSource):
-    """The batches of a file that grows."""
+    """The batches of a growing file."""
 
     @classmethod
     def name(cls) -> str:
@@ -40,7 +40,7 @@ class Frames(DataSource):
 
 
 class FramesReader(DataSourceStreamReader):
-    """Positions in the file are the offsets."""
+    """Reads batches of the file; offsets are positions in the file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -59,7 +59,7 @@ class FramesReader(DataSourceStreamReader):
 
 
 def main(source: str, target: str, checkpoint: str, progress: str) -> None:
-    """Run until the process is ended; write the stages of about one micro-batch a second to a file."""
+    """Run until the process is stopped; write the stages of about one micro-batch per second to a file."""
     spark = session(FAST)
     spark.dataSource.register(Frames)
 

@@ -1,6 +1,6 @@
-"""The job from Parquet to Parquet in a session that is kept: one job for each line of standard input.
+"""The job from Parquet to Parquet in a long-lived session: one job for each line of standard input.
 
-A line has the source, the target and the checkpoint; `done` answers it.
+A line has the source, the target and the checkpoint; the response is `done`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The job as a data engineer would write it in PySpark: a streaming query over all files there are."""
+"""The job as a data engineer would write it in PySpark: a streaming query over all existing files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three outputs of one query as a data engineer would write them in PySpark."""
+"""Three outputs of one query, as a data engineer would write them in PySpark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document that the command `bench` measures, and the recorded streams that it reads."""
+"""The document that `penstock bench` measures, and the recorded streams that it reads."""
 
 from __future__ import annotations
 

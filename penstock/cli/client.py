@@ -60,7 +60,7 @@ _LOG_IN = (
 
 @dataclass(frozen=True)
 class Edited:
-    """A document that was saved."""
+    """A saved document."""
 
     document: dict[str, Any]
     look_at: str | None = None
@@ -158,7 +158,7 @@ class Client:
         return self._edit("POST", path_of(kind, name, "rollback"), {"revision": revision}, accept_reset)
 
     def await_start(self, edited: Edited, seconds: float = START_S) -> dict[str, Any]:
-        """The document once its new revision runs; Conflict if it did not start and was rolled back.
+        """Wait until the new revision runs; Conflict if it did not start and was rolled back.
 
         After `seconds`, the document as saved: it is still unknown whether the revision starts.
         """
@@ -264,5 +264,5 @@ def path_of(kind: str, *parts: str) -> str:
 
 
 def connect(server: str | None, answer_s: float = ANSWER_S) -> Client:
-    """A client of the server that an option names."""
+    """A client of the server given by the option `--server`, or of the default server."""
     return Client(server_url(server), answer_s)

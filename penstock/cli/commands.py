@@ -69,7 +69,7 @@ GROUPS = {
     "token": ("Make, list and revoke tokens for programs.", ACCESS),
     "jars": ("Download and list the jars of connectors that Spark does not include.", ABOUT),
 }
-"""The first word of commands of two words: its line of help and its panel."""
+"""The help line and panel of each group, by the first word of its two-word commands."""
 
 COMMANDS = {
     "up": Entry(
@@ -308,4 +308,4 @@ COMMANDS = {
         "Send the original events of dead letters to the input again, for letters that can't be replayed.",
     ),
 }
-"""Every command by its words, in the order of `--help` and of the reference."""
+"""Every command by name, in the order of `--help` and of the reference."""

@@ -37,7 +37,7 @@ class Listed(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands that are imported when they are called."""
+    """A group of commands, each imported when it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command named by the arguments, imported."""
@@ -48,7 +48,7 @@ class Group(TyperGroup):
 
 
 class GroupWithDefault(Group):
-    """Commands below a word that is a command itself: `penstock worker` and `penstock worker ls`."""
+    """A group whose name is also a command: `penstock worker` and `penstock worker ls`."""
 
     def __init__(self, default: Listed, **options: Any) -> None:
         super().__init__(**options)

@@ -140,7 +140,7 @@ def view(*, as_json: bool) -> Plain:
 
 
 def progress_line(pipeline: str, state: State) -> str:
-    """A running flow in one line."""
+    """The progress of a running flow in one line."""
     ops = state.ops
     parts = [f"{pipeline}: {state.phase.replace('_', ' ')}"]
     if ops:

@@ -48,12 +48,12 @@ def run(
 ) -> None:
     """Run one pipeline until its input ends or Ctrl-C. The next run continues from there.
 
-    A file without a pipeline may contain a task, or a source or sink with a stream, instead. Streams are kept
-    in the home directory, separate from those of a server there.
+    If the file has no pipeline, it can contain a task, or a source or sink with a stream, instead. Streams
+    are stored in the home directory, separate from the streams of a server that uses the same directory.
 
     Progress goes to standard error, so that events of a `stdout` or `console` sink can be piped. With --json
     it goes to standard output instead, one object per line, the last one of type `summary`. A `stdin` source
-    reads the events that are piped in; the document is then in a file.
+    reads the events that are piped in; the document must then be in a file.
     """
     settings = settled(load_settings(home=home))
     documents = read_files([file])

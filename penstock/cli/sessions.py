@@ -61,7 +61,7 @@ def starting_spark(settings: Settings, *, short: bool = True) -> Iterator[Starti
 
     A command that may run for a long time is not `short`; see `open_session`.
 
-    If the command ends without a session, such as by an error in a document, the JVM is killed at once.
+    If the command ends without a session, such as after an error in a document, the JVM is killed at once.
     """
     starting = Starting(settings, short)
     try:

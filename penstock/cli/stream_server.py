@@ -114,7 +114,7 @@ def tail(
 ) -> None:
     """Print the events of a stream as they arrive, until Ctrl-C. Reconnects when the server restarts.
 
-    With --last, only the most recent ones, unless --follow is given too.
+    With --last, prints only the most recent events and exits, unless --follow is given too.
     """
     if position is not None and last is not None:
         message = "--last and --position can't be combined"

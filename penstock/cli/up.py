@@ -81,7 +81,7 @@ def _serve(loaded: Loaded, lock: Lock, arguments: list[str], demo: bool, leash: 
     if leash:
         on_parent_end(stop.set)
     processes = WorkerProcesses(settings, arguments)
-    processes.start()  # first of all: while Spark starts, the rest is loaded
+    processes.start()  # first, so that everything else loads while Spark starts
     questions = (
         QuestionProcess(settings, arguments) if settings.questions.process and settings.workers else None
     )

@@ -76,7 +76,7 @@ def _pipeline(item: dict[str, Any]) -> list[str]:
 
 
 def current_error(item: dict[str, Any]) -> dict[str, Any] | None:
-    """The error of a flow, unless it has processed a batch since."""
+    """The error of a flow, unless the flow has processed a batch since then."""
     error = item.get("error")
     return None if error is None or error.get("recovered") else dict(error)
 

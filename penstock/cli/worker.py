@@ -103,7 +103,7 @@ def worker(
     settings = settled(load_settings(home=home, worker__labels=labels, worker__capacity=capacity))
     far = _far(settings, server, token, ca_file)
     require_java()
-    allow_many_files()  # before the JVM starts, which inherits it
+    allow_many_files()  # before the JVM starts, which inherits the limit
     stop = _Stop()
     if leash:
         on_parent_end(stop.ask)
@@ -128,7 +128,7 @@ def worker(
         if standby:
             _warm_up(spark)  # before it registers: a cold standby saves little time
         elif questions:
-            _warm_up_questions(spark)  # before it registers: a question has a deadline
+            _warm_up_questions(spark)  # before the worker registers: a question has a deadline
         else:
             threading.Thread(target=_warm_up, args=(spark,), name="warm up", daemon=True).start()
         if (archive := ClassArchive.of(settings)) is not None:

@@ -1,1 +1,1 @@
-"""One module per step."""
+"""Processors: one module per step."""

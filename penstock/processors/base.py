@@ -1,9 +1,9 @@
-"""What processors are: steps over rows, over Arrow batches, or over whole frames.
+"""Base classes of processors: steps over rows, over Arrow batches, or over whole frames.
 
-Every frame between the source and the sinks has one hidden column, `$event`, after the visible ones: what is
-known of an event beside its columns. It is never NULL (`penstock.frames.known` makes it). A step that
-cannot process an event makes a note of it in the hidden column `$note`; a row with a note is no event any
-more, and the engine takes it out right after the step.
+Every frame between the source and the sinks has one hidden column, `$event`, after the visible columns: the
+metadata of an event. It is never NULL (`penstock.frames.known` creates it). A step that cannot process an
+event records a note in the hidden column `$note`; a row with a note is no longer an event, and the engine
+removes it right after the step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """The facts about its flow that a step gets while it is planned, in the driver."""
+    """Information about the flow, for a step that is being planned in the driver."""
 
     step: str
     site: Site
@@ -37,18 +37,18 @@ class Stage:
     sinks: tuple[str, ...] = ()
     """Ids of the flow's sinks."""
     finite: bool = False
-    """The source has an end."""
+    """Whether the source is finite."""
     testing: bool = False
-    """A test run: samples instead of a stream, and nothing outside may be touched."""
+    """Whether this is a test run: on samples instead of a stream, and without external systems."""
     given: Any = None
-    """In a test run: what the user says the outside would answer."""
+    """In a test run: the responses of external systems, as given by the user."""
     delay_ms: int = 0
-    """How far the watermark of the flow stays behind the latest event."""
+    """Delay of the flow's watermark behind the latest event."""
 
 
 @dataclass(frozen=True)
 class Desk:
-    """The facts about its task that a step gets."""
+    """Information about the task, for a step that runs in a Python worker."""
 
     step: str
     flow: str
@@ -57,12 +57,12 @@ class Desk:
     testing: bool = False
     given: Any = None
     policy: Policy = field(kw_only=True)
-    """What the step may reach from the task."""
+    """The policy for the files and addresses that the step may access from the task."""
 
 
 @dataclass(frozen=True)
 class BadEvent:
-    """An event that could not be processed: a row of the batch that was given, and why."""
+    """An event that could not be processed: its row in the given batch, and the reason."""
 
     row: int
     code: str
@@ -82,7 +82,7 @@ class Outcome:
 
 
 class Refused(Exception):
-    """A batch cannot be processed: the smallest part of it that is refused goes to the dead letters."""
+    """A batch was rejected: the smallest part of it that is still rejected goes to the dead letters."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
@@ -93,47 +93,47 @@ Work = Callable[["pa.RecordBatch"], Outcome]
 
 
 class Processor(Component):
-    """One transformation step. Three kinds derive from this; each plans and runs nothing by itself."""
+    """One transformation step, the base class of three kinds. Plans and runs nothing on its own."""
 
     network: ClassVar[bool] = False
-    """Whether it may reach outside. In a test run it must live on what was `given`."""
+    """Whether the step may access external systems. In a test run it must only use the `given` responses."""
 
     routes: ClassVar[bool] = False
-    """Whether it may choose the sinks of an event, by their ids."""
+    """Whether the step may choose the sinks of an event, by their ids."""
 
     stateful: ClassVar[bool] = False
-    """Whether it remembers events, in the checkpoint of the flow."""
+    """Whether the step keeps state, in the checkpoint of the flow."""
 
     folds: ClassVar[bool] = False
-    """Whether it makes other events of those it gets: fewer that go out are none that were dropped."""
+    """Whether the step combines events into new ones: fewer output events don't mean dropped events."""
 
     def asks(self) -> bool:
-        """Whether it reaches outside as it is declared."""
+        """Whether the step accesses external systems, as configured."""
         return self.network
 
     def reads(self, site: Site) -> StreamPlace | None:
-        """The stream that it reads beside its input, where it keeps a cursor; None if it reads none."""
+        """The stream that the step reads in addition to its input, with a cursor; None if it reads none."""
         return None
 
     def state_of(self) -> dict[str, Any]:
-        """The settings that define the meaning of the step's state: a change of them loses the state."""
+        """The settings that define the meaning of the step's state: changing them discards the state."""
         return {}
 
     def delay_ms(self) -> int:
-        """How far the watermark has to stay behind the latest event for this step, in milliseconds."""
+        """The delay that this step requires between the watermark and the latest event, in milliseconds."""
         return 0
 
     def open_ms(self) -> int:
-        """How long after an event, in milliseconds, it may still wait to say something about it."""
+        """How long after an event the step may still hold back output for it, in milliseconds."""
         return 0
 
 
 class RowProcessor(Processor):
-    """A step that sees one event at a time, in Spark's own expressions.
+    """A step that processes one event at a time, in Spark's own expressions.
 
-    It is given the visible columns only, and what it plans must work row by row. The frame may be a stream,
-    or empty while a document is being validated, or a handful of samples: it cannot tell and must not ask.
-    The engine carries `$event` through its plan, and makes a fault of an event whose expressions raise.
+    It gets the visible columns only, and its plan must work row by row. The frame may be a stream, a few
+    samples, or empty while a document is being validated: the step must not depend on which of them it is.
+    The engine carries `$event` through the plan, and notes a fault for an event whose expressions raise.
     """
 
     @abstractmethod
@@ -144,36 +144,36 @@ class RowProcessor(Processor):
 class BatchProcessor(Processor):
     """A step in Python over Arrow batches, in Spark's Python workers.
 
-    The engine gives it one batch of the flow after the other. An exception of its work makes the engine look
-    for the smallest part of the batch that fails; a `penstock.frames.faults.Fault` fails the flow.
+    The engine passes it one batch of the flow after the other. If its work raises an exception, the engine
+    looks for the smallest part of the batch that fails; a `penstock.frames.faults.Fault` fails the flow.
     """
 
     @abstractmethod
     def output(self, schema: StructType, stage: Stage) -> StructType:
-        """The visible columns it makes of those in `schema`. Raises `Invalid` for what is wrong."""
+        """The visible output columns for the input columns in `schema`. Raises `Invalid` for errors."""
 
     @abstractmethod
     def open(self, desk: Desk) -> Work:
-        """The function over batches, made once per task in a Python worker."""
+        """The function over batches, created once per task in a Python worker."""
 
 
 class FrameProcessor(Processor):
-    """A step over whole frames: it sees `$event` and must keep it, or make a new one, as the last column."""
+    """A step over whole frames: it gets `$event` and must keep or recreate it as the last column."""
 
     def sift(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that `prepare` is to get; with `$note` after `$event` for those that it must not get.
+        """The events for `prepare`, with `$note` after `$event` for events that it must not get.
 
-        For steps that move events between tasks: what a note needs of an event is not moved with the others.
+        For steps that shuffle events between tasks: the data for notes is not shuffled with the other events.
         """
         return df
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that `apply` is to get; with `$note` after `$event` for those that it must not get.
+        """The events for `apply`, with `$note` after `$event` for events that it must not get.
 
-        For steps whose output is not one row for each event, so that notes could not be made there.
+        For steps whose output is not one row for each event, so that `apply` cannot make notes.
         """
         return df
 
     @abstractmethod
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The transformed frame; with `$note` after `$event` where it makes notes."""
+        """The transformed frame, with `$note` after `$event` if it makes notes."""

@@ -33,20 +33,21 @@ if TYPE_CHECKING:
 
 
 class DecodeProcessor(FormatProcessor):
-    """Reads columns out of a value: text or bytes in one of the usual formats.
+    """Decodes text or bytes in one column into several columns.
 
-    The columns are those of `schema`, which may be left out for `regex` and `grok` (the named groups), `avro`
-    and `protobuf` (all fields of `schema_file`). Nothing is guessed or lost: an event that is not in the
-    format, or has a value that does not fit its column, goes to the dead letters with the place of the fault.
-    A null value gives nulls.
+    The columns are those of `schema`, which can be omitted for `regex` and `grok` (the named groups), and for
+    `avro` and `protobuf` (all fields of `schema_file`). Nothing is guessed or lost: an event that is not in
+    the format, or has a value that doesn't match its column, goes to the dead letters with the position of
+    the error. A null value results in null columns.
 
-    - `json`: an object; members without a column are passed over.
-    - `csv`: one record; its fields are the columns in their order.
+    - `json`: an object; members without a column are ignored.
+    - `csv`: one record; its fields are the columns in order.
     - `kv`: pairs such as `level=info msg="it is done"`.
-    - `regex`, `grok`: `pattern` is searched for in the text, as Python's `re` does it. Grok knows the usual
+    - `regex`, `grok`: `pattern` is searched for in the text, with Python's `re`. Grok supports the usual
       patterns of Logstash, types (`%{NUMBER:ms:float}`), and your own `patterns`.
-    - `avro`: a record without a file around it. `registry` tells the schema it was written with;
-      `schema_file` is what it is read as, or what all were written with if there is no registry.
+    - `avro`: a single record without a container file. With `registry`, the registry provides the schema
+      that the record was written with, and `schema_file`, if set, is the reader schema. Without a registry,
+      all records must have been written with `schema_file`.
     - `protobuf`: a message of `schema_file`.
     """
 
@@ -84,7 +85,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
     )
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
-        """The kept columns and those that are read."""
+        """The kept columns and the decoded columns."""
         self.load()
         source = found(schema, self.field, "field")
         if source.dataType.typeName() not in ("string", "binary"):
@@ -97,7 +98,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
         return joined(kept, read, "into", "decode into a struct with another name, or set keep: false")
 
     def open(self, desk: Desk) -> Work:
-        """The reader of batches."""
+        """The decoder of batches."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -109,7 +110,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
 
         def work(batch: pa.RecordBatch) -> Outcome:
             name = batch.schema.names[index_of(batch.schema.names, self.field)]
-            # Bytes, for the strings of a raw stream need not be UTF-8.
+            # Bytes, since the strings of a raw stream may not be valid UTF-8.
             values = batch.column(name).cast(pa.binary())
             rows = pc.indices_nonzero(values.is_valid()).to_pylist()
             decoded = as_kept(decode(values.drop_null().to_pylist()), read)
@@ -126,7 +127,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
         return work
 
     def _read(self) -> pa.Schema:
-        """The columns that are read."""
+        """The decoded columns."""
         given = declared(self.schema_) if self.schema_ is not None else None
         if self.format in ("regex", "grok"):
             return _chosen(given, self._compiled().schema)
@@ -180,7 +181,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
 
 
 def _chosen(given: pa.Schema | None, groups: pa.Schema) -> pa.Schema:
-    """The columns among the groups of a pattern."""
+    """The given columns, each of which must be a group of the pattern; by default all groups."""
     from penstock.sql.problems import unknown_column
 
     if given is None:
@@ -192,7 +193,7 @@ def _chosen(given: pa.Schema | None, groups: pa.Schema) -> pa.Schema:
 
 
 def _in_place(batch: pa.RecordBatch, values: pa.Array, bad: dict[int, BadEvent]) -> pa.RecordBatch:
-    """The rows that were read, with nulls for the values that were null."""
+    """The decoded rows, with null rows in place of null values."""
     import pyarrow as pa
 
     if not values.null_count:

@@ -30,17 +30,17 @@ SHARE, KEY, AT, OFFSET, PLACE = "$share", "$key", "$at", "$offset", "$place"
 """The columns of an event that `Dedupe.java` reads, before the event's own columns."""
 
 GROUP = "penstock_share"
-"""The name of the share in the state store, whose keys are written as Avro, which takes no `$` in a name."""
+"""The name of the share in the state store, whose keys are written as Avro: no `$` in names."""
 
 
 class DedupeProcessor(FrameProcessor):
-    """Leaves out an event if one with the same keys passed before it that is no further away than `within`.
+    """Drops an event if an event with the same keys has passed before it, at most `within` apart in time.
 
-    Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
-    passes every `within`. An event is late if one that was read before it, with any keys, is later by more
-    than `within`: it is left out too, because the events near it may have been forgotten. This is decided
-    event by event, so it does not matter how events are cut into batches. What is left out is counted. An
-    event without a time goes to the dead letters.
+    "Before" refers to the order of reading, whatever the times of the events. If a key repeats continuously,
+    one event passes every `within`. An event is late if an event that was read before it, with any keys, is
+    later by more than `within`. Late events are dropped too, because the events close to them may have been
+    evicted from the state. This is decided event by event, so batch boundaries do not affect the result.
+    Dropped events are counted. An event without a time goes to the dead letters.
     """
 
     example: ClassVar[str] = """\
@@ -61,7 +61,7 @@ time: at
         return {"keys": self.keys, "time": self.time}
 
     def delay_ms(self) -> int:
-        return parse_duration(self.within) + 1  # Spark counts what is as old as the watermark as late
+        return parse_duration(self.within) + 1  # Spark treats events exactly at the watermark as late
 
     def open_ms(self) -> int:
         return self.delay_ms()
@@ -79,7 +79,7 @@ time: at
         return df.withColumn(NOTE, note.when(late, left_out))
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events without those that came before."""
+        """The events without duplicates."""
         from pyspark.sql import functions as f
 
         keys = [_comparable(column, df) for column in key_columns(df, self.keys).values()]
@@ -109,7 +109,7 @@ time: at
 
 
 def _comparable(column: Column, df: DataFrame) -> Column:
-    """A key as Spark compares it in a group: the two zeros of a floating-point number are one."""
+    """A key as Spark compares it in a group: positive and negative floating-point zero are equal."""
     from pyspark.sql import functions as f
 
     kind: DataType = df.select(column).schema[0].dataType
@@ -119,7 +119,7 @@ def _comparable(column: Column, df: DataFrame) -> Column:
 
 
 def _marked(df: DataFrame, name: str) -> Column:
-    """A column with the marks that it had: what comes out of a class in Java has none."""
+    """A column with its original metadata, which the output of a Java class does not have."""
     from pyspark.sql import functions as f
 
     metadata = df.schema[name].metadata

@@ -33,24 +33,23 @@ if TYPE_CHECKING:
 
 OTHER_TIME = "$other_time"
 LATE = "$late."
-"""Before the name of a step: how many events of the other stream were late is observed under it."""
+"""Prefix of an observation, before the name of the step: the number of late events of the other stream."""
 
 
 class JoinProcessor(FrameProcessor):
-    """Puts events together with those of another stream that belong to them and are near them in time.
+    """Joins events with matching events of another stream that are close in time.
 
-    Two events belong together if the columns that `on` names are equal, or if the SQL condition there is
-    true, and if they are no further apart than `within`. In the condition the columns of the other stream are
-    fields of a struct that is called like the stream, or as `into` says; the result has that struct as its
-    last column. An event with several partners comes out once for each. With `kind: left` one without a
-    partner comes out alone, once it is certain that none will come: when the latest times in both streams are
-    past it by twice `within` and `allowed_lateness`. While one of the two streams is silent that is not
-    certain.
+    Two events match if the columns in `on` are equal, or if the SQL condition in `on` is true, and if they
+    are at most `within` apart. In the condition, the columns of the other stream are fields of a struct with
+    the name of the stream, or the name in `into`; this struct is the last column of the result. An event with
+    several matches is output once for each. With `kind: left`, an event without a match is output alone, once
+    no match can arrive anymore: when the latest times in both streams are past it by twice `within` plus
+    `allowed_lateness`. As long as one of the two streams has no new events, such an event is held back.
 
-    An event is late if one that was read before it from the same stream is later by more than `within` and
-    `allowed_lateness`. It is left out and counted. This is decided event by event, in the order of each
-    stream, so it does not matter how events are cut into batches. In a test run the events of the other
-    stream are those given.
+    An event is late if an event that was read before it from the same stream is later by more than `within`
+    plus `allowed_lateness`. Late events are dropped and counted. This is decided event by event, in the order
+    of each stream, so batch boundaries do not affect the result. In a test run, the test provides the events
+    of the other stream.
     """
 
     example: ClassVar[str] = """\
@@ -97,7 +96,7 @@ kind: left
         return place_of(site, self.stream, field="stream")
 
     def delay_ms(self) -> int:
-        # Spark counts what is as old as the watermark as late.
+        # Spark treats events exactly at the watermark as late.
         return self._slack_ms + 1
 
     @property
@@ -124,7 +123,7 @@ kind: left
         return passed_by(self._slack_ms + 1, f.unix_millis(quote(TIME)))
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events with their partners."""
+        """The events with their matches."""
         from pyspark.sql import functions as f
 
         place = self.reads(stage.site)
@@ -195,7 +194,7 @@ kind: left
 
 
 def _given(spark: SparkSession, schema: StructType, events: list[Any]) -> DataFrame:
-    """Events that were written down for a test run; a text is the value of a raw one."""
+    """Events that a test run provides; a text is the value of a raw event."""
     from pyspark.sql import functions as f
 
     rows = [event if isinstance(event, dict) else {"value": event} for event in events]

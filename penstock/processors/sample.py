@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 BITS = 53
-"""Of a hash so many decide: as many as a fraction has."""
+"""Bits of a hash that are used: as many as a floating-point fraction has."""
 
 
 class SampleProcessor(FrameProcessor):
-    """Keeps a part of the events: a fraction, or every Nth.
+    """Keeps a sample of the events: a fraction, or every Nth event.
 
-    The choice depends on the events alone, so a batch that is repeated, and a replay, choose the same ones.
-    With `rate` a hash decides: of the whole event, of its key in the stream, or of the columns that `by`
-    names, and then events with the same values stay or go together. With `every` it is the offset in the
-    stream; events of a source without offsets are chosen by their hash, one of N on average.
+    The selection depends only on the events, so a repeated batch or a replay selects the same ones. With
+    `rate`, a hash decides: of the whole event, of its key in the stream, or of the columns in `by`, so that
+    events with the same values are kept or dropped together. With `every`, the offset in the stream decides;
+    events of a source without offsets are selected by their hash, one in N on average.
     """
 
     example: ClassVar[str] = """\
@@ -58,7 +58,7 @@ by: [customer]
         return self
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that were chosen."""
+        """The selected events."""
         from pyspark.sql import functions as f
 
         number = f.shiftrightunsigned(self._hash(df), 64 - BITS)
@@ -96,7 +96,7 @@ by: [customer]
 
 
 def _hashable(*path: str, kind: DataType) -> Column:
-    """A column as Spark can hash it: one with maps or variants in it as JSON."""
+    """A column that Spark can hash: columns with maps or variants are converted to JSON."""
     from pyspark.sql import functions as f
 
     column = f.col(quote(*path))

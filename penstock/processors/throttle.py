@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 class ThrottleProcessor(BatchProcessor):
-    """Lets at most so many events pass a second, over all batches of the flow that one machine works on.
+    """Limits events to `rate` per second, across all batches of the flow on one machine.
 
-    With `mode: delay` events wait, and so does what is before them, up to the source. A batch goes on when
-    its last event may: for a low rate, set `batch: {max_events: …}` to about what passes in a second. With
-    `mode: drop` what is too much is left out and counted as dropped: which events these are depends on the
-    clock and on the batches, so a test run, which is one batch, may keep others. A test run delays nothing.
+    With `mode: delay`, events wait, which slows down all earlier steps and the source. A batch continues when
+    its last event may pass: for a low rate, set `batch: {max_events: …}` to about the number of events per
+    second. With `mode: drop`, events above the rate are dropped and counted. Which events are dropped depends
+    on the clock and on the batches, so a test run, which is one batch, may keep other events. A test run
+    delays nothing.
     """
 
     example: ClassVar[str] = """\
@@ -44,12 +45,12 @@ rate: 500
     _file: Path | None = PrivateAttr(default=None)
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
-        """The same columns."""
+        """The input columns."""
         self._file = bucket_file(stage.site.state, stage.step)
         return schema
 
     def open(self, desk: Desk) -> Work:
-        """Waits, or leaves events out."""
+        """A function that delays or drops events."""
         burst = self.burst or (1 if self.mode == "delay" else math.ceil(self.rate))
         limit = OwnBucket(self.rate, burst) if desk.testing else bucket(self._file, self.rate, burst)
 

@@ -1,1 +1,1 @@
-"""What a person may declare: one model per kind, its defaults and its validation."""
+"""The documents that users declare: one model per kind, with defaults and validation."""

@@ -1,4 +1,4 @@
-"""The base of every declared model."""
+"""The base classes of all declared models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Spec(BaseModel):
-    """A declared thing: unknown fields are errors, types are exact, values never change."""
+    """A declared model: unknown fields are errors, types are exact, values never change."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
 
@@ -18,7 +18,7 @@ class Component(Spec):
     """A source, sink or processor of one `type`.
 
     The class is the only description of its fields: validation, JSON Schema, forms, reference pages and
-    the command line's help are all made from it. Its docstring is its documentation.
+    the command line's help are all generated from it. Its docstring is its documentation.
     """
 
     example: ClassVar[str] = ""

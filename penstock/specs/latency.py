@@ -1,4 +1,4 @@
-"""Rules for the latency goal of a document: what it replaces, and what it cannot be combined with."""
+"""Rules for the latency goal of a document: the settings it replaces, and those it can't be combined with."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CODE = "latency_unavailable"
 
 
 def latency_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """The problems of a document that has a latency goal, as far as the document itself shows them."""
+    """The problems of a latency goal that can be found in the document itself."""
     spec = raw["spec"]
-    if spec.get("latency") is None or raw.get("kind") == "Source":  # of a Source it is an unknown field
+    if spec.get("latency") is None or raw.get("kind") == "Source":  # for a Source it is an unknown field
         return
     batch = spec.get("batch")
     for name in sorted(THRESHOLDS & batch.keys()) if isinstance(batch, Mapping) else ():
@@ -54,7 +54,7 @@ def unable_source(kind: str) -> Problem:
 
 
 def second_stream(step: str) -> Problem:
-    """The problem of a latency goal with a step that reads a stream of its own."""
+    """The problem of a latency goal with a step that reads a second stream."""
     return Problem(
         code=CODE,
         message=f"'latency' isn't available with step '{step}', which reads a second stream",
@@ -64,7 +64,7 @@ def second_stream(step: str) -> Problem:
 
 
 def without_rivals(defaults: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of a kind without those that a document replaces by `latency`, or by thresholds."""
+    """The defaults of a kind without those that the document's `latency` or thresholds replace."""
     kept = dict(defaults)
     batch = spec.get("batch")
     if spec.get("latency") is not None and isinstance(kept.get("batch"), Mapping):

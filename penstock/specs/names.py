@@ -1,6 +1,6 @@
 """Names of documents, and the ids derived from them.
 
-A name may have letters of any script. Its id is ASCII, because directories, topics and URLs use it.
+A name may contain letters of any script. Its id is ASCII, because directories, topics and URLs use it.
 """
 
 from __future__ import annotations

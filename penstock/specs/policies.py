@@ -1,4 +1,4 @@
-"""The rules a pipeline runs under: batching, commit, restart."""
+"""The policies of a pipeline: batching, commit, delivery, placement and restart."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ THRESHOLDS = frozenset({"max_events", "max_bytes", "max_ms", "max_inflight"})
 
 
 class PacedBatch(Batch):
-    """Batching under a latency goal. `max_ms` is the longest that events may linger."""
+    """Batching under a latency goal. `max_ms` is the longest time that events may wait."""
 
     latency_ms: int
 
 
 def batching(batch: Batch, latency: str | None) -> Batch:
-    """The batching rule of a flow: as declared, or by its latency goal."""
+    """The batching rule of a flow: as declared, or derived from its latency goal."""
     if latency is None:
         return batch
     ms = parse_duration(latency)
@@ -54,7 +54,7 @@ def batching(batch: Batch, latency: str | None) -> Batch:
 
 
 class CommitPolicy(Spec):
-    """Which sinks must acknowledge a batch before the checkpoint moves past it."""
+    """Which sinks must acknowledge a batch before the checkpoint advances past it."""
 
     mode: Literal["all", "required", "quorum"] = Field(
         default="required",
@@ -69,7 +69,7 @@ class CommitPolicy(Spec):
 
 
 class Effort(Spec):
-    """How hard the engine tries to deliver a batch to one sink."""
+    """Deadline and retries for the delivery of a batch to one sink."""
 
     deadline_ms: int = Field(
         default=60_000,

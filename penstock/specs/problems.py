@@ -1,4 +1,4 @@
-"""From pydantic's errors to problems a person can act on."""
+"""Conversion of pydantic's errors to problems that users can act on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
 
 
 def path_of(location: Iterable[int | str]) -> str:
-    """A location as a person writes it: `spec.sinks[1].path`."""
+    """A location as a path: `spec.sinks[1].path`."""
     path = ""
     for part in location:
         if isinstance(part, int):
@@ -60,7 +60,7 @@ def _problem(details: ErrorDetails, model: type[BaseModel]) -> Problem:
     elif kind == "too_short" and details["ctx"]["min_length"] == 1:
         message, hint = "at least one is required", f"add one to '{location[-1]}'"
     elif code == "wrong_type":
-        # A union reports each of its branches under the branch's own name; only the field is a place.
+        # A union reports each of its branches under the branch's own name, which isn't part of the path.
         path = path_of(p for p in location if p not in ("int", "str", "literal['auto']"))
         wanted = message.replace("Input should be", "must be", 1)
         message = f"{wanted}, not {type(details['input']).__name__}"
@@ -132,7 +132,7 @@ def _annotation(model: Any, name: str) -> Any:
 
 
 def _models_in(annotation: Any) -> Iterator[Any]:
-    """The models an annotation allows, each still wearing its tag."""
+    """The models that an annotation allows, each with its tag."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         inner, *extras = typing.get_args(annotation)

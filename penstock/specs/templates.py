@@ -1,4 +1,4 @@
-"""Text with `{column}` in it. `{{` and `}}` stand for braces."""
+"""Templates: text that contains `{column}`. `{{` and `}}` stand for braces."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def template_fields(spec: type[BaseModel]) -> list[str]:
 
 
 def as_literal(text: str) -> str:
-    """A template that is this text, whatever is in it."""
+    """A template for exactly this text, with its braces escaped."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def parts_of(template: str) -> Iterator[tuple[str, str | None]]:
     """The parts of a template: a text, and the column that follows it, if there is one.
 
-    Between two columns there is one text, also if it has braces.
+    Between two columns there is one text, even if it contains braces.
     """
     text = ""
     for more, name, _, _ in string.Formatter().parse(template):
@@ -51,11 +51,11 @@ def parts_of(template: str) -> Iterator[tuple[str, str | None]]:
 
 
 def columns_of(template: Any) -> Iterator[str]:
-    """The columns that a template, or the texts inside a JSON value, name; ValueError if one is malformed."""
+    """The columns in a template, or in the texts inside a JSON value; ValueError if one is malformed."""
     if isinstance(template, str):
         for text, name, spec, conversion in string.Formatter().parse(template):
             if text.endswith("$") and spec:
-                continue  # `${secret:name}` or `${NAME:-default}`, which a document has until it runs
+                continue  # `${secret:name}` or `${NAME:-default}`, which are replaced when the document runs
             if name is not None and (not name or spec or conversion):
                 raise ValueError("only a column name may be between braces")
             if name is not None:
@@ -78,7 +78,7 @@ def checked(template: Any, path: str) -> list[str]:
 
 
 def filled(template: str, event: Event, escape: Callable[[str], str] = str) -> str:
-    """The text for an event, with each value escaped."""
+    """The text of a template for an event, with each value escaped."""
     made = ""
     for text, name in parts_of(template):
         made += text
@@ -88,7 +88,7 @@ def filled(template: str, event: Event, escape: Callable[[str], str] = str) -> s
 
 
 def filled_json(template: Any, event: Event) -> Any:
-    """A JSON value for an event. A text that is one column and nothing else becomes that column's value."""
+    """The JSON value of a template for an event. A text that is just one column becomes its value."""
     if isinstance(template, Mapping):
         return {name: filled_json(value, event) for name, value in template.items()}
     if isinstance(template, list):

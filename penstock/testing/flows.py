@@ -51,7 +51,7 @@ class Bench:
         return Bench(self.spark, self.root / name, self.streams, home, name, self.processors)
 
     def run(self, source: Mapping[str, Any], sink: Mapping[str, Any], **spec: Any) -> State:
-        """Run a pipeline to its end; the source is finite, or the pipeline fails."""
+        """Run a pipeline to its end: the source must be finite, or the pipeline must fail."""
         kept = self.keeper(source, sink, **spec)
         kept.start()
         kept.join(PATIENCE_S)
@@ -154,7 +154,7 @@ def to_files(directory: Path) -> dict[str, Any]:
 
 
 def wait_until(what: str, ready: Callable[[], Any], seconds: float = PATIENCE_S) -> None:
-    """Wait for a condition; fails if it does not come true in time."""
+    """Wait for a condition; fails if it does not become true in time."""
     deadline = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < deadline, f"timed out: {what}"

@@ -17,7 +17,7 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @contextmanager
 def spark_session(home: Path, **settings: Any) -> Iterator[SparkSession]:
-    """The session of a worker on two cores, with further settings of Penstock; stopped at the end.
+    """The session of a worker on two cores, with additional settings of Penstock; stopped at the end.
 
     There is one per process. In `conftest.py`:
 

@@ -1,4 +1,4 @@
-"""`penstock convert`: a configuration of another system as Penstock documents."""
+"""`penstock convert`: converts a configuration of another system into Penstock documents."""
 
 from __future__ import annotations
 

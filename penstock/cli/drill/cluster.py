@@ -96,7 +96,7 @@ class Cluster:
             member.proxy.heal()
             if member.process.stdin is not None:
                 with contextlib.suppress(OSError):
-                    member.process.stdin.close()  # its leash: it shuts down cleanly
+                    member.process.stdin.close()  # its leash: the worker shuts down cleanly
         deadline = time.monotonic() + END_S
         for member in self.members:
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -13,8 +13,8 @@ EVENTS = 50
 """Events per file."""
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 2.0
-"""Seconds between two files, and between two files of one pipeline if there are few pipelines: small batches
-of many pipelines would keep a small machine busy."""
+"""Minimum seconds between two files, and seconds between two files of a pipeline if there are few pipelines:
+small batches of many pipelines would keep a small machine busy."""
 
 
 class Feed:

@@ -20,7 +20,7 @@ class Proxy:
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        """The address to use in place of the target's."""
+        """The URL to use in place of the target's."""
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._cut = self._closed = False

@@ -1,4 +1,4 @@
-"""The pipelines of a drill: generated ones, or copies of a user's own with other sources and sinks."""
+"""The pipelines of a drill: generated, or copies of the user's pipelines with other sources and sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats of text: JSON, and events that are cut into pieces which are read as columns."""
+"""Text formats: JSON, and formats whose text is split into the values of columns."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Split = Callable[[str], Sequence[str | None]]
 
 
 def json_decoder(schema: pa.Schema) -> Decode:
-    """Reads JSON objects, as strictly as the door of a stream does."""
+    """A decoder of JSON objects, as strict as the ingest of a stream."""
 
     def decode(values: list[bytes]) -> Decoded:
-        # Nothing at all is no JSON either, but the reader wants to see a first character.
+        # Empty text is not JSON either, but the parser requires a first character.
         found = decode_texts([value.strip(BLANK) or b" " for value in values], schema)
         return Decoded(found.batch, [_malformed(misfit) for misfit in found.misfits])
 
@@ -29,7 +29,7 @@ def json_decoder(schema: pa.Schema) -> Decode:
 
 
 def text_decoder(split: Split, schema: pa.Schema) -> Decode:
-    """Reads text that `split` cuts into pieces; what is nested is JSON in them."""
+    """A decoder of text that `split` divides into pieces; nested values are JSON in these pieces."""
     blank = [None] * len(schema)
 
     def decode(values: list[bytes]) -> Decoded:

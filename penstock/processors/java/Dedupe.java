@@ -13,11 +13,11 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Lets an event pass unless one with the same keys has passed before it that is no further away than `within`
- * milliseconds. Its groups are shares of the keys: a group of each key would cost Spark more than the work.
+ * Lets an event pass unless an event with the same keys has passed before it, at most `within` milliseconds apart.
+ * Its groups are shares of the keys: one group per key would cost Spark more than the work itself.
  *
- * <p>Of each key the times that have passed are remembered, as long as an event that is not late may be near one of
- * them. The first columns of a row say what has to be known of an event, as `dedupe.py` orders them.
+ * <p>For each key, the times of passed events are kept as long as an event that is not late may be close to one of
+ * them. The first columns of a row are the ones that this class needs, in the order of `dedupe.py`.
  */
 public final class Dedupe extends StatefulProcessor {
     private static final int KEY = 1, TIME = 2, OFFSET = 3, PLACE = 4;
@@ -34,7 +34,7 @@ public final class Dedupe extends StatefulProcessor {
 
     public void init(OutputMode outputMode, TimeMode timeMode) {
         this.passed = this.getHandle().getMapState("passed", this.keys, Encoders.BINARY(), TTLConfig.NONE());
-        this.forgets = timeMode.equals(TimeMode.EventTime()); // of a table nothing has to be forgotten
+        this.forgets = timeMode.equals(TimeMode.EventTime()); // for a table no state is evicted
     }
 
     public Iterator handleInputRows(Object share, Iterator rows, TimerValues timers) {
@@ -52,7 +52,7 @@ public final class Dedupe extends StatefulProcessor {
         return CollectionConverters.asScala(passing.iterator());
     }
 
-    /** Forgets the keys of a share that no event can be near any more. */
+    /** Evicts the keys of a share that are too old for any event that is not late. */
     public Iterator handleExpiredTimer(Object share, TimerValues timers, ExpiredTimerInfo expired) {
         List old = new ArrayList();
         boolean more = false;
@@ -80,7 +80,7 @@ public final class Dedupe extends StatefulProcessor {
         return true;
     }
 
-    /** Those times that an event which is not late may be near: the watermark is behind it by more than `within`. */
+    /** The times that an event which is not late may be close to: the watermark is more than `within` behind it. */
     private long[] recent(long[] times, TimerValues timers) {
         if (!this.forgets) return times;
         long oldest = timers.getCurrentWatermarkInMs() - this.within;

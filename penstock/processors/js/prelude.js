@@ -1,8 +1,8 @@
-// Runs in V8 before a user's script. Events come in and leave by the column, as one JSON text each way;
-// here they become objects and columns again. What a value must be is decided in `values.py`; here only
-// that is done for which JSON has no words: integers beyond 2^53, NaN, dates, properties without a column.
+// Runs in V8 before a user's script. Events arrive and leave as columns, in one JSON text each way; this script
+// converts them to objects and back. `values.py` validates values; this script only handles values that JSON
+// can't represent: integers beyond 2^53, NaN, dates, and properties without a column.
 //
-// A shape says what a column holds: 'int', 'float', 'decimal', 'bool', 'text', 'bytes', 'date', 'time',
+// A shape describes the values of a column: 'int', 'float', 'decimal', 'bool', 'text', 'bytes', 'date', 'time',
 // 'local' (a time without a zone), {list: shape}, {map: shape} or {struct: [[name, shape], …]}.
 (() => {
   'use strict'
@@ -10,7 +10,7 @@
   const {isArray} = Array
   const {defineProperty, entries, getOwnPropertyDescriptor, hasOwn, prototype} = Object
   const AsyncFunction = (async () => {}).constructor
-  const ROW = Symbol('row') // symbols are copied by {...event}, and seen by nobody else
+  const ROW = Symbol('row') // symbols are copied by {...event}, and hidden from scripts
   const META = Symbol('meta')
   const MOST_LINES = 100
   const LONGEST_LINE = 2000
@@ -35,7 +35,7 @@
     try {
       return stringify(value, (_, inner) => (typeof inner === 'bigint' ? `${inner}n` : inner))
     } catch {
-      return String(value) // it refers to itself
+      return String(value) // the value refers to itself
     }
   }
 
@@ -52,7 +52,7 @@
   globalThis.console = {
     log: plain, info: plain, debug: plain, warn: printer('warning: '), error: printer('error: '),
   }
-  // What mini-racer adds, what waits, and what takes memory that no limit counts.
+  // Additions of mini-racer, functions that wait, and memory that no limit includes.
   const removed = 'setTimeout clearTimeout __timer_manager WebAssembly SharedArrayBuffer Atomics'
   for (const name of removed.split(' ')) globalThis[name] = undefined
 
@@ -87,7 +87,7 @@
     const full = error instanceof RangeError && error.message === 'Array buffer allocation failed'
     const code = error instanceof Fault ? error.code : full ? 'js_memory_limit' : 'js_error'
     const message = error instanceof Fault ? error.message : described(error)
-    return [code, message.toWellFormed()] // half a surrogate pair could not leave as UTF-8
+    return [code, message.toWellFormed()] // a lone surrogate can't be encoded as UTF-8
   }
 
   // Events in
@@ -116,7 +116,7 @@
       return events`)
   }
 
-  // What is known of an event beside its columns. It is made when a script asks for it; a copy gets its own.
+  // The metadata of an event, created when a script reads it. A copy of an event has its own metadata.
 
   let known = null
 
@@ -198,7 +198,7 @@
     if (shape === 'date' || shape === 'time' || shape === 'local') return writeDate(shape, new Date(value))
     if (shape === 'decimal' || !Number.isFinite(value)) return String(value)
     if (value === 0) return shape === 'float' && Object.is(value, -0) ? rawJSON('-0.0') : 0
-    // As a fraction it is not taken for an exact integer.
+    // With an exponent, so that it isn't read as an exact integer.
     return Number.isInteger(value) && !Number.isSafeInteger(value) ? rawJSON(value.toExponential()) : value
   }
 
@@ -234,7 +234,7 @@
     return misfit(at, value, 'a simple value')
   }
 
-  // A value as JSON that loses nothing of it.
+  // A value as JSON, without loss.
   const write = (shape, value, at) => {
     switch (typeof value) {
       case 'undefined':
@@ -258,7 +258,7 @@
     }
   }
 
-  // Values of which the JSON is right as it is; all others go through `write`.
+  // Values that can be converted to JSON as they are; all others are converted by `write`.
   const PLAIN = {
     int: 'Number.isSafeInteger(v)',
     float: "typeof v === 'number' && v - v === 0 && (v !== 0 || 1 / v > 0) && v < 9e15 && v > -9e15",
@@ -353,7 +353,7 @@
     else modules.main = body
   }
 
-  // Reads the script; gives the function from a batch of input to one of output.
+  // Loads the script. Returns the function from an input batch to an output batch.
   globalThis.$start = config => {
     delete globalThis.$define
     delete globalThis.$start

@@ -27,11 +27,11 @@ Columns = Sequence[tuple[str, Any]]
 META = "$meta"
 CHILD = Path(__file__).with_name("child.py")
 START_SECONDS = 60.0
-"""For a process to start on a busy machine."""
+"""Seconds for a process to start, even on a busy machine."""
 GRACE_SECONDS = 1.0
-"""Seconds after which V8's process is ended, since V8 does not interrupt some of its own functions."""
+"""Seconds after a limit until V8's process is killed, since V8 can't interrupt some of its own functions."""
 KEPT = 4
-"""Processes of scripts that were used last. A Python worker of Spark serves several flows in turn."""
+"""Processes kept for the scripts used last. A Python worker of Spark serves several flows in turn."""
 
 
 class Limits(Spec):
@@ -44,19 +44,19 @@ class Limits(Spec):
 
 @dataclass(frozen=True)
 class Program:
-    """A script with all it needs, as it travels to the tasks."""
+    """A script with everything it needs, as it is sent to the tasks."""
 
     text: bytes
-    """What the process with V8 reads."""
+    """The message that the process with V8 reads."""
     limits: Limits
     meta: bool
-    """Whether the script uses `$meta`. If not, it is not passed."""
+    """Whether the script uses `$meta`, which is passed only in this case."""
 
 
 def make_program(
     sources: Sequence[tuple[str, str]], given: Columns, made: Columns, sinks: Sequence[str], limits: Limits
 ) -> Program:
-    """A program: names and texts of the script and its modules, and the columns before and after it."""
+    """Create a program from the names and texts of a script and its modules, and its columns."""
     meta = any(META in text for _, text in sources)
     whole = {
         "sources": sources,
@@ -70,7 +70,7 @@ def make_program(
 
 
 class Unloadable(Exception):
-    """A script that cannot be read: which of the sources, and why."""
+    """A script that can't be loaded: the index of the source, and the reason."""
 
     def __init__(self, source: int, message: str) -> None:
         super().__init__(source, message)
@@ -78,7 +78,7 @@ class Unloadable(Exception):
 
 
 class _Crashed(Exception):
-    """The process ended by itself, with this status."""
+    """The process exited on its own, with this status."""
 
 
 class Sandbox:
@@ -102,7 +102,7 @@ class Sandbox:
         try:
             answer = self._ask(batch)
         except _Crashed:
-            try:  # whoever ended it: the same batch in a new process tells whether it was the script
+            try:  # the same batch in a new process shows whether the script is the cause
                 answer = self._ask(batch)
             except _Crashed as crash:
                 message = f"the script ran out of memory and V8 exited (status {crash.args[0]})"
@@ -120,9 +120,9 @@ class Sandbox:
             process.communicate()
 
     def _start(self) -> None:
-        # Nothing of the environment, where secrets may be, is of use to a script.
+        # The environment may contain secrets, and a script needs none of it.
         env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        # As a file: the package takes longer to load. An executor of a cluster has it in an archive.
+        # As a file: the package takes longer to load. On an executor of a cluster it is in an archive.
         program = [str(CHILD)] if CHILD.exists() else ["-m", "penstock.processors.js.child"]
         command = [sys.executable, "-P", *program]
         pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
@@ -139,7 +139,7 @@ class Sandbox:
             raise Fault("js_engine", "the process with V8 did not start") from None
 
     def _renewed(self) -> bool:
-        """Whether there is a new context after a limit."""
+        """Whether there is a new context after a limit was reached."""
         try:
             self._loaded(self._receive(GRACE_SECONDS))
         except (_Crashed, TimeoutError):

@@ -1,10 +1,11 @@
-"""Times of events, their order and the watermark: what steps that remember events share.
+"""Event times, reading order and the watermark, shared by steps that keep state.
 
 Whether an event is late is decided event by event, in the order in which the events were read: by the latest
-time of all events before it. So it does not matter how they are cut into batches. Spark's own watermark moves
-between micro-batches only, so it is never ahead of that: it closes and forgets, and drops nothing.
+time of all events before it. So batch boundaries do not affect the result. Spark's own watermark advances
+only between micro-batches, so it is never ahead of that time: it closes windows and evicts state, but drops
+nothing.
 
-A flow has one watermark. Spark sets it at the first step that remembers; steps after it go by the same, over
+A flow has one watermark. Spark sets it at the first step that keeps state; later steps use the same one, over
 a column that has kept its mark: the time column of the first step, or the `window_end` of a window.
 """
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
 SYSTEM = "system"
-"""In place of a column: the time at which an event was appended to its stream, or else was read."""
+"""Instead of a column: the time when an event was appended to its stream or, without one, was read."""
 
 TIME_FIELD = (
     "Event time: a TIMESTAMP column, or `system`: when the event was appended to its stream or, for other "
@@ -47,17 +48,17 @@ DELAY = "spark.watermarkDelayMs"
 """Spark's own mark on a column that has a watermark. Inside a step only `$time` has it: Spark allows one."""
 
 TIMED = "penstock.timed"
-"""Our mark, with the same delay, on the column that people see: further steps go by it."""
+"""Our mark, with the same delay, on the visible column: later steps use it."""
 
 ENDS = "penstock.ends"
-"""Our mark on a column that tells where a window ends: its last moment is just before."""
+"""Our mark on a column with the end of a window, which is exclusive."""
 
 LATEST_SO_FAR = "penstock.latest"
 """The local property with the latest time of all events in earlier batches, by name, as JSON."""
 
 
 Division = Callable[["DataFrame"], tuple["DataFrame", Sequence[str]]]
-"""The frame with `$time`, with further columns, and the names of those by which its events are divided."""
+"""Adds columns to a frame with `$time`, and names the columns by which its events are partitioned."""
 
 
 def _evenly(df: DataFrame) -> tuple[DataFrame, Sequence[str]]:
@@ -102,8 +103,8 @@ def timed(
 ) -> DataFrame:
     """The frame under a watermark: with the hidden column `$time`, and with `place` and `latest` in `$event`.
 
-    The watermark is that of an earlier step, if there is one. Else the ticks of the clock come in here: they
-    move the watermark, and go no further; and events are `divided` among the tasks.
+    The watermark is that of an earlier step, if there is one. Otherwise the ticks of the clock are added
+    here: they advance the watermark, and go no further. Events are then `divided` among the tasks.
     """
     from pyspark.sql import functions as f
 
@@ -127,18 +128,18 @@ def timed(
     ]
     both = df.withColumn(TICK, f.lit(False)).union(clock.select(*nothing, f.lit(True).alias(TICK)))
     marked = both.withWatermark(quote(name), f"{stage.delay_ms} milliseconds")
-    # A condition that names the time stays above the watermark; Spark would put any other below it, and the
-    # ticks would move nothing.
+    # A condition that names the time stays above the watermark; Spark would push any other below it, and the
+    # ticks would advance nothing.
     real = ~f.col(quote(TICK)) | (at < f.lit("0001-01-01").cast("timestamp"))
-    # Spark also finds conditions by itself, such as that a key to join by is not NULL, which it is in a tick.
-    # It puts none of them below what is observed.
+    # Spark also infers conditions, such as that the key of a join is not NULL, but in a tick it is NULL.
+    # Spark pushes none of them below an observation.
     latest = f.max(f.unix_millis(at)).alias("latest")
     events = marked.filter(real).drop(TICK).observe(observed, latest)
     return _placed(*divided(_marked(events, name, stage.delay_ms)), observed=observed)
 
 
 def _marked(df: DataFrame, name: str, delay_ms: int) -> DataFrame:
-    """The frame with `$time`, the only column with Spark's mark, beside the column that it comes from."""
+    """The frame with `$time`, the only column with Spark's mark, next to the column that it comes from."""
     from pyspark.sql import functions as f
 
     at = f.col(quote(name))
@@ -159,7 +160,7 @@ def _placed(df: DataFrame, by: Sequence[str] = (), *, observed: str) -> DataFram
     if df.isStreaming:
         judged, place, latest = shuffled_in_order(df, offset, given, time, observed, by)
         judged = judged.withColumn(PLACE, place).withColumn(BEFORE, latest)
-    else:  # the few events of a test run: one task judges all of them
+    else:  # the few events of a test run: one task processes all of them
         read = df.withColumn(PARTITION, f.spark_partition_id()).repartition(1)
         judged = read.withColumn(
             JUDGED, _judge(observed)(f.coalesce(given, offset), f.col(quote(PARTITION)), time)
@@ -172,7 +173,7 @@ def _placed(df: DataFrame, by: Sequence[str] = (), *, observed: str) -> DataFram
 
 
 def passed_by(delay_ms: int, end: Column) -> Column:
-    """Whether what ends at a time, in milliseconds, had ended by that much when an event was read."""
+    """Whether the latest time was past `end`, in milliseconds, by `delay_ms` when an event was read."""
     from pyspark.sql import functions as f
 
     latest = f.col(quote(EVENT, "latest"))
@@ -180,7 +181,7 @@ def passed_by(delay_ms: int, end: Column) -> Column:
 
 
 def _is_timed(df: DataFrame) -> bool:
-    """Whether a step before has set the watermark."""
+    """Whether an earlier step has set the watermark."""
     if not df.isStreaming:
         return any(TIMED in each.metadata for each in df.schema.fields)
     return has_watermark(df)
@@ -205,10 +206,10 @@ def end_marks(df: DataFrame) -> dict[str, Any]:
 
 @cache
 def _judge(observed: str) -> Any:
-    """A function of Spark over the offset, the partition and the time of each event.
+    """A Spark function over the offset, the partition and the time of each event.
 
-    It gives the place of the event and the latest time before it. It holds these numbers of a whole
-    micro-batch: partitions come in any order, each of them in its own.
+    It returns the place of the event and the latest time before it. It keeps these numbers for a whole
+    micro-batch in memory: partitions arrive in any order, but the events of each arrive in order.
     """
     import pyarrow as pa
     from pyspark.sql.pandas.functions import arrow_udf
@@ -226,11 +227,11 @@ def _judge(observed: str) -> Any:
             yield found.slice(first, len(chunk))
             first += len(chunk)
 
-    # Spark reads from the types what kind of function it is, and does not find them in this module.
+    # Spark infers the kind of function from the types, which it does not find in this module.
     numbers = tuple[pa.Array, pa.Array, pa.Array]
     judged.__annotations__ = {"chunks": Iterator[numbers], "return": Iterator[pa.Array]}
     untyped: Any = arrow_udf
-    # Spark would move conditions of later steps below a function that it takes for deterministic.
+    # Spark would push conditions of later steps below a function that it considers deterministic.
     return untyped(judged, returnType="place BIGINT, latest BIGINT").asNondeterministic()
 
 
@@ -243,7 +244,7 @@ def in_order(
     """Each event's place by offset and partition, and the greatest of `so_far` and the times before it."""
     import numpy as np
 
-    order = np.lexsort((partitions, offsets))  # stable: within a partition events stay as they came
+    order = np.lexsort((partitions, offsets))  # stable: within a partition events keep their order
     places, latest = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
     places[order] = np.arange(len(times))
     latest[order] = np.maximum.accumulate(np.concatenate(([so_far], times[order])))[:-1]

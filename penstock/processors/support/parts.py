@@ -18,7 +18,7 @@ class Part:
     """The events of one call: a whole batch, or one window of it."""
 
     start: int
-    """Its first row in the batch."""
+    """The first row of the part in the batch."""
     batch: pa.RecordBatch
     window: str | None
 

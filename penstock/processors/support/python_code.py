@@ -1,4 +1,4 @@
-"""The user's own Python: read without running it, and run over batches."""
+"""The user's Python code: parsed without running it, and run over batches."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from penstock.streams.decode.results import Mismatch
 Function = Literal["process", "process_row"]
 
 MOST_LINES = 100
-"""Lines that a batch may print."""
+"""Maximum number of printed lines per batch."""
 
 _MODULES: LRUCache[tuple[str, str], dict[str, Any]] = LRUCache(32)
-"""Code is run once per process, so that what it imports or loads is there for all batches."""
+"""Loaded code, run once per process, so that its imports and data are available to all batches."""
 
 
 def function_in(code: str, name: str, field: str) -> Function:
-    """Which function a text defines; `Invalid` at `field` if it is no Python, or has none or both."""
+    """The function that the code defines; `Invalid` at `field` if it isn't Python, or has none or both."""
     try:
         tree = ast.parse(code, name)
         compile(tree, name, "exec")
@@ -50,7 +50,7 @@ def function_in(code: str, name: str, field: str) -> Function:
 
 
 class PythonWork:
-    """The function over batches that a user's function is."""
+    """The user's function as a function over batches."""
 
     def __init__(self, code: str, name: str, function: Function, output: pa.Schema) -> None:
         self.name, self.output, self.by_row = name, output, function == "process_row"
@@ -80,7 +80,7 @@ class PythonWork:
             return Outcome(one_batch(schema.empty_table()), bad)
 
     def _shaped(self, made: Any, part: Part, schema: pa.Schema) -> pa.RecordBatch:
-        """The columns of a table in their order and with their types."""
+        """The columns of a table, in the order and with the types of the schema."""
         if isinstance(made, pa.RecordBatch):
             made = pa.Table.from_batches([made])
         if not isinstance(made, pa.Table):
@@ -125,7 +125,7 @@ class PythonWork:
         given = [source for i, source in enumerate(sources) if i not in wrong]
         event = batch.column(EVENT).take(pa.array(given, pa.int64()))
         out = pa.RecordBatch.from_arrays([*decoded.batch.columns, event], schema=schema)
-        if bad:  # an event that gave several goes on with all of them or with none
+        if bad:  # an event with several outputs continues with all of them or none
             out = out.filter(pa.array([source not in bad for source in given], pa.bool_()))
         return Outcome(out, list(bad.values()))
 

@@ -1,1 +1,1 @@
-"""Tables that events are joined with: where they come from, and how they are kept."""
+"""Tables for lookups: their sources, and their copies in memory."""

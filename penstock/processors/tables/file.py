@@ -32,7 +32,7 @@ ENDINGS: dict[str, Format] = {
 
 
 class FileTable(Spec):
-    """A file of the machine that the flow runs on."""
+    """A file on the machine that the flow runs on."""
 
     path: FilePath = Field(min_length=1, description="The file.")
     format: Format | None = Field(
@@ -54,12 +54,12 @@ class FileTable(Spec):
         return self.format or ENDINGS.get(Path(self.path).suffix.lower())
 
     def stamp(self) -> object:
-        """Something that changes when the file does."""
+        """A value that changes when the file changes."""
         found = os.stat(Path(self.path).expanduser())
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def read(self, schema: pa.Schema, most: int) -> pa.RecordBatch:
-        """The rows, by the names and types of `schema`."""
+        """The rows, with the names and types of `schema`."""
         import pyarrow as pa
 
         path = Path(self.path).expanduser()

@@ -31,7 +31,7 @@ LOGIN: Table = {
 
 
 class Build:
-    """The pipeline so far."""
+    """A pipeline under construction."""
 
     def __init__(self, draft: Draft, name: str) -> None:
         self.draft, self.root, self.name = draft, draft.root, name

@@ -148,7 +148,7 @@ def _kafka_sink(build: Build, config: Node, sink: dict[str, Any]) -> None:
 
 
 def _templated(build: Build, node: Node, sink: dict[str, Any], field: str, text: str) -> None:
-    """A text with interpolations as a template with columns."""
+    """Convert a text with interpolations into a template with columns."""
     made, at = "", 0
     try:
         for number_, found in enumerate(INTERPOLATION.finditer(text), 1):

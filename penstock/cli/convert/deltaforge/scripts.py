@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def wrapped(script: str, function: str) -> str:
-    """A script that works on objects, for events whose `value` is JSON text."""
+    """Wrap a script that works on objects, for events whose `value` is JSON text."""
     inside = "\n".join(f"  {line}" if line else line for line in script.strip().split("\n"))
     return f"""\
 const script = (() => {{

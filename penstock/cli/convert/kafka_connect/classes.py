@@ -37,7 +37,7 @@ def _snapshot(node: Node) -> str:
 
 
 def _patterns(node: Node) -> list[str]:
-    """Regular expressions of tables as names or patterns."""
+    """Convert regular expressions for tables into names or patterns."""
     made = []
     for text in comma_list(node):
         plain = text.replace("\\\\.", ".").replace("\\.", ".").replace(".*", "*")

@@ -37,12 +37,12 @@ class Chain:
     steps: Steps
     topics: list[str] = field(default_factory=list)
     unwraps: bool = False
-    """Whether events of Debezium become the rows after a change."""
+    """Whether Debezium events are reduced to the row after the change."""
     key_fields: list[str] = field(default_factory=list)
     replacements: list[tuple[str, str]] = field(default_factory=list)
 
     def routed(self, topic: str) -> str:
-        """A topic after all routers."""
+        """The name of a topic after all routers."""
         for pattern, replacement in self.replacements:
             try:
                 if re.fullmatch(pattern, topic):

@@ -122,7 +122,7 @@ def routing_script(cases: Sequence[tuple[Expression | None, Sequence[str]]]) -> 
 
 
 def filter_script(keep: Expression) -> str:
-    """The script that keeps the events for which an expression holds."""
+    """A script that keeps the events for which an expression is true."""
     return _script(["const self = JSON.parse(event.value)", f"if ({to_script(keep)}) kept.push(event)"])
 
 
