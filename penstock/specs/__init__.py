@@ -1,1 +1,1 @@
-"""What a person may declare: one model per kind, its defaults and its validation."""
+"""The declarations of users: one model per kind, with its defaults and its validation."""

@@ -1,4 +1,4 @@
-"""`tests:` of a document: sample events and what is expected of them. They are no part of what runs."""
+"""`tests:` of a document: sample events and expected results. They have no effect on a running flow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Event = dict[str, Any]
 
 
 class EventsExpectation(Spec):
-    """What events should be. All that is said must hold."""
+    """Expectations about events. All given expectations must be met."""
 
     equals: list[Event] | None = Field(
         default=None,
@@ -48,7 +48,7 @@ class EventsExpectation(Spec):
 
 
 class ExpectedError(Spec):
-    """An event that a step should fail on, so that it goes to the dead letters."""
+    """An event on which a step should fail, so that it becomes a dead letter."""
 
     code: str | None = Field(default=None, description="Error code.")
     step: str | None = Field(default=None, description="Id of the step.")
@@ -56,7 +56,7 @@ class ExpectedError(Spec):
 
 
 class StepExpectation(EventsExpectation):
-    """What a step should do."""
+    """Expectations about a step."""
 
     dropped: int | None = Field(default=None, ge=0, description="Number of events the step drops.")
     errors: list[ExpectedError] | None = Field(
@@ -78,7 +78,7 @@ ExpectedStep = Annotated[
 
 
 class Expect(Spec):
-    """What should come of the events."""
+    """The expected results of a test."""
 
     output: Expected | None = Field(
         default=None, description="Expected output of the last step; a list is short for `equals`."
@@ -94,7 +94,7 @@ class Expect(Spec):
 
 
 class Case(Spec):
-    """A test: sample events, and what is expected of them."""
+    """A test: sample events and expected results."""
 
     name: str = Field(min_length=1, description="Unique in the document.")
     input: list[Any] | str = Field(

@@ -1,7 +1,7 @@
 """Discovery of connectors and processors through entry points.
 
-A component is found by the name of its entry point, which is its `type`. One that fails to import is
-kept aside with the reason: it never takes the others down.
+A component is found by the name of its entry point, which is its `type`. A component that fails to import is
+recorded with the reason, and does not affect the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Role = Literal["source", "sink", "processor"]
 ROLES: tuple[Role, ...] = ("source", "sink", "processor")
 
 TAG = "type:"
-"""Marks the part of a pydantic error location that names a union member rather than a field."""
+"""Prefix of a part of a pydantic error location that names a union member instead of a field."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ def catalog(role: Role) -> Catalog:
 
 @cache
 def _installed() -> Any:
-    """The entry points of all packages: reading them takes a look at every installed package."""
+    """The entry points of all packages, cached because reading them scans every installed package."""
     return entry_points()
 
 
 def load(role: Role, found: Any) -> Catalog:
-    """A catalogue from entry points; what cannot be imported is reported in `broken`."""
+    """A catalog from entry points; components that cannot be imported are reported in `broken`."""
     classes: dict[str, type[Component]] = {}
     broken: dict[str, str] = {}
     for entry in sorted(found, key=lambda e: e.name):
@@ -67,7 +67,7 @@ def _component(entry: EntryPoint) -> type[Component]:
 def union(role: Role, binding: type[Spec], ref: type[Spec] | None = None) -> Any:
     """The type of a field that holds any component of `role` with the extra fields of `binding`.
 
-    With `ref`, a mapping that names no `type` but a `ref` is that model instead.
+    With `ref`, a mapping with a `ref` instead of a `type` is that model.
     """
     members: list[Any] = [
         Annotated[_bound(cls, binding), Tag(TAG + name)] for name, cls in catalog(role).classes.items()
@@ -80,9 +80,9 @@ def union(role: Role, binding: type[Spec], ref: type[Spec] | None = None) -> Any
 def _bound(cls: type[Component], binding: type[Spec]) -> type[Component]:
     if issubclass(cls, binding):
         return cls
-    # FileSink as part of a pipeline is FileSinkEntry, by itself FileSinkBinding: JSON Schema needs two names.
+    # FileSink in a pipeline is FileSinkEntry, on its own FileSinkBinding: JSON Schema needs two names.
     use = re.sub("^(Source|Sink|Processor)", "", binding.__name__)
-    # The component first: a field that both have means what the component says.
+    # The component first: if both have a field, that of the component applies.
     return create_model(cls.__name__ + use, __base__=(cls, binding), __doc__=cls.__doc__)  # type: ignore[arg-type]
 
 

@@ -19,13 +19,13 @@ KEY = "x-only-with"
 """The keyword of a condition in JSON Schema."""
 
 Condition = Mapping[str, Sequence[Any]]
-"""Field → the values with which another field has an effect. All fields must have one of their values."""
+"""Field → the values with which another field has an effect. Each field must have one of its values."""
 
 
 def only_with(**choices: Sequence[Any]) -> dict[str, Any]:
     """A condition, for `json_schema_extra`.
 
-    A name is that of a field beside this one. One that begins with `spec.` is a path in the document.
+    A name is a field of the same model. A name that begins with `spec.` is a path in the document.
     """
     return {KEY: {name: list(values) for name, values in choices.items()}}
 
@@ -38,7 +38,7 @@ def condition_of(field: FieldInfo) -> Condition:
 
 
 def unmet(model: BaseModel, name: str, root: BaseModel | None = None) -> tuple[str, Any] | None:
-    """The field, with its value, that makes another field of a model have no effect; None if it has one.
+    """The field, with its value, because of which another field has no effect; None if it has an effect.
 
     `root` is the document; without it, conditions on other parts of the document count as met.
     """
@@ -53,7 +53,7 @@ def unmet(model: BaseModel, name: str, root: BaseModel | None = None) -> tuple[s
 
 
 def ineffective(raw: Any, model: BaseModel, root: BaseModel, path: str = "") -> Iterator[Problem]:
-    """A warning for each field that is set without effect. `raw` is the mapping that `model` is made of."""
+    """A warning for each field that is set without effect. `raw` is the mapping of `model`."""
     for name, field in type(model).model_fields.items():
         given = field.alias or name
         if not isinstance(raw, Mapping) or given not in raw:

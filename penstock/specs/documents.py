@@ -1,4 +1,4 @@
-"""Documents: the envelope, the six kinds, and the way from a mapping to a model."""
+"""Documents: the envelope and the models of the six kinds."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from penstock.specs.stream import StreamSpec
 API_VERSION = "penstock/v1"
 KINDS = ("Secret", "Stream", "Source", "Task", "Sink", "Pipeline")
 RUNNABLE = ("Source", "Task", "Sink", "Pipeline")
-"""Kinds whose documents can be flows; `runs` says which of them are."""
+"""Kinds whose documents can be flows; `runs` tells whether a document is one."""
 
 NOT_RUN = frozenset({"tests", "placement"})
-"""Fields of a spec that change nothing of what runs."""
+"""Fields of a spec that do not affect the running flow."""
 
 DesiredStatus = Literal["active", "paused", "stopped"]
 
@@ -43,7 +43,7 @@ LATENCY = (
 
 
 class Metadata(Spec):
-    """Who a document is."""
+    """The identity of a document."""
 
     name: str = Field(
         description="Unique within its kind; the id is derived from it and can't be changed later.",
@@ -63,7 +63,7 @@ class Metadata(Spec):
 
 
 class Document(Spec):
-    """The envelope every kind shares."""
+    """The envelope of all kinds."""
 
     apiVersion: Literal["penstock/v1"] = Field(
         default="penstock/v1", description="Version of the document format."
@@ -84,7 +84,7 @@ class SourceRef(Spec):
 
 
 class SinkEntry(Effort):
-    """How a pipeline treats one of its sinks."""
+    """The settings of a sink in a pipeline."""
 
     id: str | None = Field(default=None, description="Unique in the pipeline; default: the type or the ref.")
     required: bool = Field(
@@ -99,7 +99,7 @@ class SinkRef(SinkEntry):
 
 
 class ProcessorEntry(Spec):
-    """A step's name in its pipeline."""
+    """The settings of a step in a pipeline."""
 
     id: str | None = Field(
         default=None, description="Unique in the pipeline; default: derived from the type."
@@ -107,7 +107,7 @@ class ProcessorEntry(Spec):
 
 
 class SourceBinding(Spec):
-    """Where a registered source publishes."""
+    """The stream that a registered source publishes to."""
 
     stream: str | None = Field(
         default=None, description="Id of the Stream to publish to. If set, the source runs on its own."
@@ -123,7 +123,7 @@ class SourceBinding(Spec):
 
 
 class SinkBinding(Effort):
-    """What a registered sink subscribes to."""
+    """The stream that a registered sink subscribes to."""
 
     stream: str | None = Field(
         default=None, description="Id of the Stream to subscribe to. If set, the sink runs on its own."
@@ -141,7 +141,7 @@ AnyProcessor: Any = union("processor", ProcessorEntry)
 
 
 class PipelineBuffer(Spec):
-    """What holds events that are pushed to a pipeline until it has read them."""
+    """The buffer of events that are pushed to a pipeline, until it has read them."""
 
     type: Literal["wal", "sqlite", "memory"] = Field(
         default="wal",
@@ -201,7 +201,7 @@ class PipelineSpec(Spec):
 
 
 class TaskOutput(Spec):
-    """One stream a task publishes to."""
+    """A stream that a task publishes to."""
 
     stream: str = Field(description="Id of the Stream.")
     when: str | None = Field(
@@ -286,9 +286,9 @@ class Models:
 
 
 def runs(document: Mapping[str, Any]) -> bool:
-    """Whether a document runs by itself, as a flow. One that does not is there for others to refer to.
+    """Whether a document runs on its own, as a flow. Otherwise it is only used by documents that refer to it.
 
-    Takes raw mappings, so that broken documents can be asked too.
+    Accepts raw mappings, so that it also works for invalid documents.
     """
     kind, spec = document.get("kind"), document.get("spec")
     if kind == "Pipeline":
@@ -301,14 +301,14 @@ def runs(document: Mapping[str, Any]) -> bool:
         return _named(spec.get("stream")) and not has_own_stream("sink", spec)
     if kind == "Source":
         publishes = _named(spec.get("stream")) or spec.get("auto_create_stream") is True
-        # One of an unknown type counts as one that pulls: its validation reports the error.
+        # A source of an unknown type counts as one that pulls: validation reports the error.
         pushed = bool(getattr(_component("source", spec), "push", False))
         return publishes and not pushed and not has_own_stream("source", spec)
     return False
 
 
 def required_labels(document: Mapping[str, Any]) -> dict[str, str] | None:
-    """The labels that a worker must have to run a document; None if any worker may. Takes raw mappings."""
+    """The labels that a worker needs to run a document; None if any worker may. Accepts raw mappings."""
     spec = document.get("spec")
     placement = spec.get("placement") if isinstance(spec, Mapping) else None
     labels = placement.get("labels") if isinstance(placement, Mapping) else None
@@ -318,7 +318,7 @@ def required_labels(document: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def what_runs(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document without its tests and its placement: two that are the same in this run the same."""
+    """A document without its tests and its placement: if two are equal in this, their flows are the same."""
     spec = document.get("spec")
     if not isinstance(spec, Mapping) or NOT_RUN.isdisjoint(spec):
         return dict(document)
@@ -326,7 +326,7 @@ def what_runs(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_own_stream(role: Role, spec: Mapping[str, Any]) -> bool:
-    """Whether `stream` is a field of the connector itself, so that it cannot name what it is bound to."""
+    """Whether `stream` is a field of the connector itself, so that it cannot name the stream of a binding."""
     component = _component(role, spec)
     return component is not None and "stream" in component.model_fields
 

@@ -1,4 +1,4 @@
-"""Lengths of time as a document writes them: `500ms`, `10s`, `5m`, `1h`, `7d`."""
+"""Durations in documents: `500ms`, `10s`, `5m`, `1h`, `7d`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pydantic import AfterValidator, Field
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 LONGEST_MS = 3650 * UNITS_MS["d"]
-"""Ten years. What is longer is a slip of the pen, and would overflow the times that Spark reckons with."""
+"""Ten years. A longer duration is a mistake, and would overflow Spark's times."""
 
 _PATTERN = r"^[0-9]+(ms|s|m|h|d)$"
 _PARTS = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
 
 
 def parse_duration(text: str) -> int:
-    """The milliseconds that a text names. ValueError if it names none."""
+    """The milliseconds of a duration; raises ValueError if the text is invalid."""
     found = _PARTS.fullmatch(text)
     if found is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Logins and encryption of HTTP connections, as a user declares them."""
+"""Declarations of authentication and headers of HTTP connections."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from penstock.specs.base import Spec
 from penstock.specs.reach import Reach
 
 NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""Names of headers that HTTP allows."""
+"""The pattern of valid HTTP header names."""
 
 OWNED = frozenset({"host", "content-length", "transfer-encoding", "connection"})
-"""Headers that the client sets by itself."""
+"""Headers that the client sets itself."""
 
 
 def _name(name: str) -> str:
@@ -43,7 +43,7 @@ def _websocket_url(url: str) -> str:
 
 
 def _address(url: str, *schemes: str) -> str:
-    if "${" in url:  # judged where the variables are known
+    if "${" in url:  # validated where the variables are known
         return url
     if not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
         raise ValueError(f"the URL must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
@@ -72,7 +72,7 @@ class Basic(Spec):
 
 
 class OAuth2(Spec):
-    """A token that is fetched with the client credentials grant, and again when it expires."""
+    """A token from the client credentials grant, renewed when it expires."""
 
     token_url: Url = Field(description="URL of the token endpoint.")
     client_id: str = Field(min_length=1, description="Client id.")
@@ -83,7 +83,7 @@ class OAuth2(Spec):
 
 
 class Auth(Spec):
-    """How requests log in: exactly one of these."""
+    """The authentication of requests: exactly one of these fields."""
 
     basic: Basic | None = Field(
         default=None, description="HTTP basic authentication with a user and a password."

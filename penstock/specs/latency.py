@@ -1,4 +1,4 @@
-"""Rules for the latency goal of a document: what it replaces, and what it cannot be combined with."""
+"""Rules for the latency goal of a document: fields that it replaces or cannot be combined with."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CODE = "latency_unavailable"
 
 
 def latency_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """The problems of a document that has a latency goal, as far as the document itself shows them."""
+    """The problems of a document with a latency goal that can be found in the document itself."""
     spec = raw["spec"]
-    if spec.get("latency") is None or raw.get("kind") == "Source":  # of a Source it is an unknown field
+    if spec.get("latency") is None or raw.get("kind") == "Source":  # in a Source it is an unknown field
         return
     batch = spec.get("batch")
     for name in sorted(THRESHOLDS & batch.keys()) if isinstance(batch, Mapping) else ():
@@ -43,7 +43,7 @@ def latency_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def unable_source(kind: str) -> Problem:
-    """The problem of a latency goal with a source whose micro-batches Penstock does not plan."""
+    """The problem for a latency goal with a source whose micro-batches Penstock does not plan."""
     able = sorted(name for name, found in catalog("source").classes.items() if getattr(found, "paced", False))
     return Problem(
         code=CODE,
@@ -54,7 +54,7 @@ def unable_source(kind: str) -> Problem:
 
 
 def second_stream(step: str) -> Problem:
-    """The problem of a latency goal with a step that reads a stream of its own."""
+    """The problem for a latency goal with a step that reads its own stream."""
     return Problem(
         code=CODE,
         message=f"'latency' isn't available with step '{step}', which reads a second stream",
@@ -64,7 +64,7 @@ def second_stream(step: str) -> Problem:
 
 
 def without_rivals(defaults: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of a kind without those that a document replaces by `latency`, or by thresholds."""
+    """The defaults of a kind without those that the `latency` or the thresholds of a document replace."""
     kept = dict(defaults)
     batch = spec.get("batch")
     if spec.get("latency") is not None and isinstance(kept.get("batch"), Mapping):

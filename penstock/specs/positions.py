@@ -1,4 +1,4 @@
-"""Positions: where a reader of a stream begins."""
+"""Start positions of stream readers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 LAST_OFFSET = 2**63 - 1
-"""Offsets are signed 64-bit numbers wherever they are stored."""
+"""The highest offset: offsets are stored as signed 64-bit numbers."""
 
 _PATTERN = r"^(earliest|latest|offset:[0-9]+|time:.+)$"
 _OFFSET = re.compile(r"[0-9]{1,19}")
@@ -18,7 +18,7 @@ _OFFSET = re.compile(r"[0-9]{1,19}")
 
 @dataclass(frozen=True)
 class Position:
-    """Where a reader begins: at an end of the stream, at an offset, or at the first event since a moment."""
+    """The start of a reader: an end of the stream, an offset, or the first event at or after a time."""
 
     kind: Literal["earliest", "latest", "offset", "time"]
     offset: int | None = None
@@ -34,7 +34,7 @@ EARLIEST, LATEST = Position("earliest"), Position("latest")
 
 
 def parse_position(text: str) -> Position:
-    """The position that a text names; a time without a zone is UTC. ValueError if it names none."""
+    """Parse a position; a time without a zone is UTC. Raises ValueError if the text is invalid."""
     if text == "earliest":
         return EARLIEST
     if text == "latest":
@@ -71,4 +71,4 @@ def _checked(text: str) -> str:
 
 
 PositionText = Annotated[str, AfterValidator(_checked), Field(json_schema_extra={"pattern": _PATTERN})]
-"""A position as a document writes it."""
+"""A position as text in a document."""

@@ -1,4 +1,4 @@
-"""From pydantic's errors to problems a person can act on."""
+"""Conversion of pydantic's errors to actionable problems."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _CODES = {
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """Every error of a document, each with its path and, for a misspelling, the nearest valid word."""
+    """All errors of a document, each with its path and, for a misspelling, the most similar valid word."""
     return [_problem(details, model) for details in error.errors(include_url=False)]
 
 
 def path_of(location: Iterable[int | str]) -> str:
-    """A location as a person writes it: `spec.sinks[1].path`."""
+    """A location as a path: `spec.sinks[1].path`."""
     path = ""
     for part in location:
         if isinstance(part, int):
@@ -60,7 +60,7 @@ def _problem(details: ErrorDetails, model: type[BaseModel]) -> Problem:
     elif kind == "too_short" and details["ctx"]["min_length"] == 1:
         message, hint = "at least one is required", f"add one to '{location[-1]}'"
     elif code == "wrong_type":
-        # A union reports each of its branches under the branch's own name; only the field is a place.
+        # A union reports each branch under the branch's own name; only the field is part of the path.
         path = path_of(p for p in location if p not in ("int", "str", "literal['auto']"))
         wanted = message.replace("Input should be", "must be", 1)
         message = f"{wanted}, not {type(details['input']).__name__}"
@@ -111,7 +111,7 @@ def _role(path: str) -> Role:
 
 
 def _fields_at(model: type[BaseModel], location: Location) -> list[str]:
-    """The fields a mapping at `location` may have."""
+    """The fields that a mapping at `location` may have."""
     models: list[Any] = [model]
     for part in location:
         if isinstance(part, int):
@@ -132,7 +132,7 @@ def _annotation(model: Any, name: str) -> Any:
 
 
 def _models_in(annotation: Any) -> Iterator[Any]:
-    """The models an annotation allows, each still wearing its tag."""
+    """The models that an annotation allows, each with its tag."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         inner, *extras = typing.get_args(annotation)

@@ -1,4 +1,4 @@
-"""Fields of components that name a file or a server: marked in the spec, so that a policy finds them all."""
+"""Marks for component fields that name a file or a server, so that a policy finds all of them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Kind = Literal["path", "files", "url", "address", "database", "options", "format
 
 @dataclass(frozen=True)
 class Reach:
-    """The mark of a field: what its text names."""
+    """The mark of a field: the kind of resource that its text names."""
 
     kind: Kind
 
 
 FilePath = Annotated[str, Reach("path")]
-"""A local file or directory, or a URL that Spark or a table format opens as one."""
+"""A local file or directory, or a URL that Spark or a table format opens like one."""
 
 FilesPath = Annotated[str, Reach("files")]
-"""A file, or the files of a directory or a glob, that are read."""
+"""A file to read, or the files of a directory or a glob."""
 
 ServerUrl = Annotated[str, Reach("url")]
-"""A URL whose host is connected to."""
+"""A URL with a host to connect to."""
 
 ServerAddress = Annotated[str, Reach("address")]
 """`host`, `host:port`, or several of them separated by commas."""
@@ -38,26 +38,26 @@ ClientOptions = Annotated[dict[str, str], Reach("options")]
 """Options of a client library, some of which may name files and servers."""
 
 SparkFormat = Annotated[str, Reach("format")]
-"""The name of a data source of Spark."""
+"""The name of a Spark data source."""
 
 ListenAddress = Annotated[str, Reach("listen")]
-"""An address that the flow listens on. It reaches nothing by itself."""
+"""An address that the flow listens on. It does not reach anything itself."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """A text in a spec that names something outside of Penstock."""
+    """A text in a spec that names a resource outside of Penstock."""
 
     kind: Kind
     field: str
-    """Its place in the spec, such as `security.tls.ca_file`."""
+    """The path of the text in the spec, such as `security.tls.ca_file`."""
     text: str
     option: str = ""
-    """The name of the option, if it is one of a client."""
+    """The name of the option, if it is a client option."""
 
 
 def reached(spec: BaseModel, at: str = "") -> Iterator[Reached]:
-    """Everything that a spec names outside of Penstock, nested specs included; `at` is its own place."""
+    """All resources outside of Penstock that a spec and its nested specs name; `at` is the spec's path."""
     for name, info in type(spec).model_fields.items():
         place = f"{at}.{info.alias or name}" if at else info.alias or name
         value, kind = getattr(spec, name), mark_of(type(spec), name)
@@ -69,15 +69,15 @@ def reached(spec: BaseModel, at: str = "") -> Iterator[Reached]:
 
 @cache
 def mark_of(model: type[BaseModel], name: str) -> Kind | None:
-    """The mark of a field of a model, or of the texts inside it."""
+    """The mark of a model's field, or of the texts inside it."""
     info = model.model_fields[name]
     own = [mark.kind for mark in info.metadata if isinstance(mark, Reach)]
-    return own[-1] if own else _inner_mark(model, name)  # the last one was written at the field itself
+    return own[-1] if own else _inner_mark(model, name)  # the last one is that of the field itself
 
 
 @cache
 def marks_in(model: type[BaseModel]) -> frozenset[Kind]:
-    """The marks of all fields of a model, those of nested models included."""
+    """The marks of all fields of a model and its nested models."""
     own = {mark for name in model.model_fields if (mark := mark_of(model, name)) is not None}
     nested = [each for info in model.model_fields.values() for each in _models(info.annotation)]
     return frozenset(own).union(*map(marks_in, nested))

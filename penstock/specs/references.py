@@ -1,4 +1,4 @@
-"""Which documents a document refers to. Reads raw mappings, so that broken documents can be asked too."""
+"""The references of a document to others. Reads raw mappings, so that it also works for invalid documents."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from penstock.specs.names import name_fault
 from penstock.specs.variables import secrets_in
 
 INPUT = ".in"
-"""After a pipeline's id: the stream that holds what is pushed to it. It can be named like any other."""
+"""The suffix of a pipeline's id for its input stream, which can be referred to like any other stream."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A place in a document that names another one, which is `made` with it if it does not exist."""
+    """A reference to another document; with `made`, that document is created if it does not exist."""
 
     kind: str
     id: str
@@ -27,7 +27,7 @@ class Reference:
 
 
 def references_of(document: dict[str, Any]) -> list[Reference]:
-    """Every reference of a document, in the order of its fields."""
+    """All references of a document, in the order of its fields."""
     spec = document.get("spec")
     if not isinstance(spec, dict):
         return []
@@ -56,7 +56,7 @@ def references_of(document: dict[str, Any]) -> list[Reference]:
 
 
 def publishes_to(source: Mapping[str, Any]) -> str | None:
-    """The name or id of the stream that a Source document publishes into."""
+    """The name or id of the stream that a Source document publishes to."""
     spec, metadata = source.get("spec"), source.get("metadata")
     if not isinstance(spec, Mapping):
         return None
@@ -67,7 +67,7 @@ def publishes_to(source: Mapping[str, Any]) -> str | None:
 
 
 def made_stream(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The Stream document that is made with a Source, unless it exists; None if none is asked for."""
+    """The Stream document to be created with a Source, unless it exists; None if none is requested."""
     spec = document.get("spec")
     if document.get("kind") != "Source" or not isinstance(spec, Mapping):
         return None
@@ -106,7 +106,7 @@ def _task(spec: dict[str, Any]) -> Found:
 
 
 def _steps(spec: dict[str, Any]) -> Found:
-    """The streams that processors name: one to join with, one for events that are late."""
+    """The streams that processors refer to: to join with, and for late events."""
     for i, step in enumerate(_list(spec.get("processors"))):
         for field in ("stream", "late"):
             if isinstance(step, dict):

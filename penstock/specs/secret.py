@@ -1,4 +1,4 @@
-"""The spec of a Secret: where its value comes from."""
+"""The spec of a Secret: the origin of its value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class VaultField(Spec):
 
 
 class SecretSpec(Spec):
-    """A value that documents use as `${secret:NAME}`. Exactly one field says where it comes from."""
+    """A value that documents use as `${secret:NAME}`. Exactly one field is set: the origin of the value."""
 
     value: str | None = Field(
         default=None,

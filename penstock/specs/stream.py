@@ -10,7 +10,7 @@ from penstock.specs.base import Spec
 from penstock.specs.conditions import only_with
 
 Timestamps = Literal["iso", "epoch_s", "epoch_ms", "epoch_us"]
-"""How a TIMESTAMP is written where it is sent: ISO 8601, or an integer since 1970."""
+"""The format of a TIMESTAMP in requests: ISO 8601, or an integer since 1970."""
 
 TIMESTAMPS = (
     "How TIMESTAMP columns are written in JSON and CSV: `iso`, text in ISO 8601; `epoch_s`, `epoch_ms`, "
@@ -18,11 +18,11 @@ TIMESTAMPS = (
 )
 
 DEFAULT_LIMIT = 1 << 30
-"""Bytes of a stream in SQLite whose `retention_bytes` is null: a database in one file must have an end."""
+"""Maximum bytes of a stream in SQLite without `retention_bytes`: a database in one file needs a limit."""
 
 
 SEGMENTED = {"spec.storage": ["local", "kafka"]}
-"""The storages that have segments."""
+"""The condition for fields about segments: storages that have segments."""
 
 
 class WalBatch(Spec):
@@ -82,7 +82,7 @@ class Wal(Spec):
 
 
 class StreamBuffer(Spec):
-    """The bounded buffer before the log, and what happens to an append that finds no room."""
+    """The bounded buffer in front of the log, and the handling of appends when it is full."""
 
     max_events: int = Field(default=100_000, ge=1, description="Maximum number of events in the buffer.")
     max_bytes: int = Field(default=64 * 1024 * 1024, ge=1, description="Maximum size of the buffer in bytes.")

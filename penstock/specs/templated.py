@@ -1,4 +1,4 @@
-"""The places of templates in a document, as it is written."""
+"""The paths of templates in a raw document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.specs.templates import template_fields
 
 
 def templates_in(raw: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Whether a place in a document is in a template."""
+    """A function that returns whether a path in a document is in a template."""
     return within(
         f"{path}.{field}"
         for role, path, component in _components(raw)
@@ -20,7 +20,7 @@ def templates_in(raw: Mapping[str, Any]) -> Callable[[str], bool]:
 
 
 def within(fields: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a place is one of these fields, or inside of one."""
+    """A function that returns whether a path is one of these fields, or inside one."""
     known = tuple(fields)
     inside = tuple(f"{field}{joint}" for field in known for joint in ".[")
     return lambda place: place in known or place.startswith(inside)

@@ -1,4 +1,4 @@
-"""Text with `{column}` in it. `{{` and `}}` stand for braces."""
+"""Templates: text with `{column}` placeholders. `{{` and `}}` are literal braces."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Template = Annotated[str, FILLED]
 
 
 def template_fields(spec: type[BaseModel]) -> list[str]:
-    """The fields of a spec whose texts are templates, as documents spell them."""
+    """The fields of a spec whose texts are templates, with their names in documents."""
     return [info.alias or name for name, info in spec.model_fields.items() if FILLED in info.metadata]
 
 
 def as_literal(text: str) -> str:
-    """A template that is this text, whatever is in it."""
+    """A template that yields exactly this text."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def parts_of(template: str) -> Iterator[tuple[str, str | None]]:
     """The parts of a template: a text, and the column that follows it, if there is one.
 
-    Between two columns there is one text, also if it has braces.
+    Between two columns there is one text, even if it contains braces.
     """
     text = ""
     for more, name, _, _ in string.Formatter().parse(template):
@@ -51,11 +51,11 @@ def parts_of(template: str) -> Iterator[tuple[str, str | None]]:
 
 
 def columns_of(template: Any) -> Iterator[str]:
-    """The columns that a template, or the texts inside a JSON value, name; ValueError if one is malformed."""
+    """The columns in a template, or in the texts of a JSON value; raises ValueError if one is malformed."""
     if isinstance(template, str):
         for text, name, spec, conversion in string.Formatter().parse(template):
             if text.endswith("$") and spec:
-                continue  # `${secret:name}` or `${NAME:-default}`, which a document has until it runs
+                continue  # `${secret:name}` or `${NAME:-default}`, which is replaced when the document runs
             if name is not None and (not name or spec or conversion):
                 raise ValueError("only a column name may be between braces")
             if name is not None:
@@ -69,7 +69,7 @@ def columns_of(template: Any) -> Iterator[str]:
 
 
 def checked(template: Any, path: str) -> list[str]:
-    """The columns of a template; `Invalid` at `path` if it is malformed."""
+    """The columns of a template; raises `Invalid` at `path` if it is malformed."""
     try:
         return list(columns_of(template))
     except ValueError as error:
@@ -88,7 +88,7 @@ def filled(template: str, event: Event, escape: Callable[[str], str] = str) -> s
 
 
 def filled_json(template: Any, event: Event) -> Any:
-    """A JSON value for an event. A text that is one column and nothing else becomes that column's value."""
+    """A JSON value for an event. A text that is just one column becomes the value of that column."""
     if isinstance(template, Mapping):
         return {name: filled_json(value, event) for name, value in template.items()}
     if isinstance(template, list):
@@ -101,7 +101,7 @@ def filled_json(template: Any, event: Event) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A value of a column as text: JSON, unless it is text."""
+    """A column value as text: JSON, unless it is a string."""
     if value is None:
         return ""
     return value if isinstance(value, str) else pydantic_core.to_json(value).decode()

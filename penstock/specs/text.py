@@ -16,10 +16,10 @@ from penstock.errors import Invalid, PenstockError, Problem
 SUFFIXES = (".yaml", ".yml", ".json")
 
 DEEPEST = 100
-"""Levels a document may nest: far more than any has, and less than what exhausts a stack."""
+"""The maximum nesting of a document: far more than any document needs, and too little to exhaust a stack."""
 
 MOST_NODES = 1_000_000
-"""Values a text may have once its aliases are written out: a few lines of aliases could make billions."""
+"""The maximum number of values after expanding aliases: a few lines of aliases could expand to billions."""
 
 _NOT_JSON = ("binary", "omap", "pairs", "set", "timestamp")
 
@@ -31,10 +31,10 @@ class Unreadable(PenstockError):
 
 
 class _Loader(Composer, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML as people mean it, and nothing that JSON cannot say.
+    """A YAML loader restricted to values that JSON can represent.
 
-    A key given twice is a mistake, and dates stay text. Nodes are composed in Python: the composer in C
-    crashes the process on deep nesting.
+    Duplicate keys are errors, and dates stay text. Nodes are composed in Python: the composer in C crashes
+    the process on deep nesting.
     """
 
     def __init__(self, stream: str | bytes) -> None:
@@ -65,7 +65,7 @@ class _Loader(Composer, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else ya
             if key_node.tag == f"{_TAG}merge":
                 continue
             if key_node.tag == f"{_TAG}bool":
-                key_node.tag = f"{_TAG}str"  # a field may be called `on`, which YAML 1.1 takes for true
+                key_node.tag = f"{_TAG}str"  # a field may be named `on`, which is true in YAML 1.1
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 shown = f" {key_node.value}" if isinstance(key_node, yaml.ScalarNode) else ""
@@ -99,7 +99,7 @@ _Loader.add_constructor(f"{_TAG}float", _Loader.construct_number)
 
 
 def read_all(text: str | bytes) -> list[Any]:
-    """Every document in a text; a bundle or a list counts as the documents in it."""
+    """All documents in a text, including those in a bundle or a list."""
     documents: list[Any] = []
     for part in _values(text):
         if isinstance(part, dict) and (part.get("kind") == "Bundle" or part.keys() == {"documents"}):
@@ -112,7 +112,7 @@ def read_all(text: str | bytes) -> list[Any]:
 
 
 def read_one(text: str | bytes) -> Any:
-    """The one value in a text, as it stands."""
+    """The single value in a text, without expanding bundles."""
     values = _values(text)
     if len(values) > 1:
         message = f"expected one document, found {len(values)}"
@@ -121,10 +121,10 @@ def read_one(text: str | bytes) -> Any:
 
 
 def read_with_nodes(text: str | bytes) -> list[tuple[Any, yaml.Node]]:
-    """Each value in a text of YAML or JSON, with the node that knows the lines of its parts."""
+    """Each value in a YAML or JSON text, with the node that has the lines of its parts."""
     try:
         plain = [_json(text)]
-        # Tabs are no part of a JSON string, and YAML does not take them for white space everywhere.
+        # Tabs are not allowed in JSON strings, and YAML does not treat them as white space everywhere.
         text = text.replace(b"\t", b" ") if isinstance(text, bytes) else text.replace("\t", " ")
     except (ValueError, RecursionError):
         plain = []
@@ -142,7 +142,7 @@ def read_with_nodes(text: str | bytes) -> list[tuple[Any, yaml.Node]]:
 
 
 def read_path(path: Path) -> list[Any]:
-    """Every document in a file, or in the files of a directory in the order of their names."""
+    """All documents in a file, or in the files of a directory in the order of their names."""
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
         return [document for file in files for document in read_path(file)]
@@ -158,14 +158,14 @@ def read_path(path: Path) -> list[Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML as people like to read it: queries and scripts as blocks, no anchors."""
+    """A YAML dumper for readable output: queries and scripts as blocks, no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         style = "|" if "\n" in text else None
-        # PyYAML writes these as they are in some styles, and reads them as line breaks or not at all.
+        # PyYAML writes these unescaped in some styles, and reads them as line breaks or not at all.
         if any(not c.isprintable() and c != "\n" for c in text):
             style = '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
@@ -175,17 +175,17 @@ _Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def to_yaml(value: Any) -> str:
-    """A value as YAML, keys in their own order."""
+    """A value as YAML, with keys in their original order."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def to_json(value: Any) -> str:
-    """A value as JSON, for people."""
+    """A value as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
 def _in_bundle(bundle: dict[str, Any]) -> list[Any]:
-    from penstock.specs.documents import API_VERSION  # brings every connector, and most texts need none
+    from penstock.specs.documents import API_VERSION  # imports every connector, and most texts need none
 
     problems = [
         Problem(code="unknown_field", message=f"there is no field '{name}' here", path=name)
@@ -207,7 +207,7 @@ def _values(text: str | bytes) -> list[Any]:
     try:
         return [_json(text)]
     except (ValueError, RecursionError):
-        pass  # it may be YAML; if it is not, YAML's error has the place
+        pass  # it may be YAML; if it is not, YAML's error has the position
     try:
         return list(yaml.load_all(text, Loader=_Loader))
     except (yaml.YAMLError, RecursionError, ValueError, LookupError) as error:
@@ -215,11 +215,11 @@ def _values(text: str | bytes) -> list[Any]:
 
 
 def _json(text: str | bytes) -> Any:
-    """The value of a JSON text: not all JSON is YAML, nor means the same there, and this is far faster."""
+    """The value of a JSON text: not all JSON is valid YAML with the same meaning, and this is far faster."""
     value = json.loads(
         text, object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_float
     )
-    json.dumps(value, ensure_ascii=False).encode()  # refuses lone surrogates, which cannot be stored
+    json.dumps(value, ensure_ascii=False).encode()  # rejects lone surrogates, which cannot be stored
     level, depth = [value], 0
     while level:
         depth += 1

@@ -1,4 +1,4 @@
-"""Encryption of connections, as a user declares it."""
+"""Declarations of encrypted connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.specs.reach import FilePath
 
 
 class Tls(Spec):
-    """Encrypted connections. Files are read where the flow runs."""
+    """Encrypted connections. Files are read on the worker that runs the flow."""
 
     ca_file: FilePath | None = Field(
         default=None,
@@ -31,16 +31,16 @@ class Tls(Spec):
     )
 
     def context(self, path: str = "tls") -> ssl.SSLContext:
-        """The settings for Python's TLS, from the field `path`; `Invalid` if a file cannot be used."""
+        """The Python TLS context; raises `Invalid`, with paths below `path`, if a file cannot be used."""
         name, file = "ca_file", self.ca_file
         try:
             made = ssl.create_default_context(cafile=self.ca_file)
             made.check_hostname = self.verify_hostname
             if self.certificate_file is not None:
                 name, file = "certificate_file", self.certificate_file
-                # Without a password OpenSSL would ask for it on the terminal.
+                # Without a password, OpenSSL would prompt for it on the terminal.
                 made.load_cert_chain(self.certificate_file, password=self.key_password or "")
-        except OSError as error:  # of which the errors of `ssl` are a kind
+        except OSError as error:  # includes the errors of `ssl`
             message = f"can't use '{file}': {reason_of(error).lower()}"
             hint = "check that the file is on the worker, is PEM, and that key_password is correct"
             problem = Problem(code="tls_file", message=message, path=f"{path}.{name}", hint=hint)
@@ -49,7 +49,7 @@ class Tls(Spec):
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error of a connection says, without the name of its class."""
+    """The message of a connection error, without the name of its class."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, ssl.SSLError) and error.reason:

@@ -1,7 +1,7 @@
-"""From a mapping to a document, with every problem at once.
+"""Validation: converts a mapping to a document, or reports all problems at once.
 
 Three passes, none of which stops the others: the model (fields and types), the rules between fields,
-and the references to other documents. What only Spark can know comes later, in the engine.
+and the references to other documents. Checks that need Spark come later, in the engine.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from penstock.specs.problems import problems_of
 from penstock.specs.references import references_of
 
 Known = Callable[[str], set[str]]
-"""The ids there are of a kind."""
+"""Returns the existing ids of a kind."""
 
 
 def parse(raw: Any, defaults: Mapping[str, Any] | None = None, known: Known | None = None) -> Document:
-    """The document in `raw`, or `Invalid` with all of its problems.
+    """The document in `raw`; raises `Invalid` with all of its problems.
 
-    `defaults` holds, per kind in lower case, a tree that is merged under the document's spec. With
-    `known`, references to documents that do not exist are problems too.
+    `defaults` has, per kind in lower case, default values for the document's spec. With `known`, references
+    to documents that do not exist are problems, too.
     """
     problems: list[Problem] = []
     document: Document | None = None
@@ -48,7 +48,7 @@ def parse(raw: Any, defaults: Mapping[str, Any] | None = None, known: Known | No
 
 
 def with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with the configured defaults of its kind under its own fields."""
+    """The document merged with the configured defaults of its kind; its own fields take precedence."""
     kind_defaults = defaults.get(str(raw.get("kind")).lower())
     if not kind_defaults or not isinstance(raw.get("spec"), Mapping):
         return dict(raw)

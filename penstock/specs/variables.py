@@ -1,4 +1,4 @@
-"""`${NAME}` and `${secret:NAME}` in a document: looked up where the pipeline runs, never stored or shown."""
+"""`${NAME}` and `${secret:NAME}` in a document: resolved where the pipeline runs, never stored or shown."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _VARIABLE = re.compile(r"\$(?:(\$)|)\{(?:secret:([^}]+)|([A-Za-z_][A-Za-z0-9_]*)
 
 
 Allows = Callable[[str], bool]
-"""Whether a document may use the value of a variable."""
+"""Returns whether a document may use a variable."""
 
 Reads = Callable[[str], str]
-"""The value of a secret; `Invalid` if there is none."""
+"""Returns the value of a secret; raises `Invalid` if it does not exist."""
 
 
 def no_secrets(name: str) -> str:
-    """Reads secrets where there are none."""
+    """A `Reads` for use without secrets: every secret is unknown."""
     message = f"there is no secret '{name}'"
     raise Invalid(Problem(code="unknown_reference", message=message, hint="create a Secret of this name"))
 
@@ -35,8 +35,8 @@ def resolve(
 ) -> tuple[Any, list[Problem]]:
     """`value` with its variables replaced, and a problem for each that is not set or not allowed.
 
-    `${NAME:-text}` falls back to `text`; `$${NAME}` stands for itself. At places that are `templates`, braces
-    in the value of a secret stand for themselves.
+    `${NAME:-text}` falls back to `text`; `$${NAME}` is a literal `${NAME}`. At paths that are `templates`,
+    braces in the value of a secret are literal.
     """
     problems: list[Problem] = []
 
@@ -84,7 +84,7 @@ def refused(value: Any, allows: Allows, path: str = "") -> list[Problem]:
 
 
 def secrets_in(value: Any, path: str = "") -> list[tuple[str, str]]:
-    """The names of the secrets that `value` uses, each with its place."""
+    """The names of the secrets that `value` uses, each with its path."""
     found: list[tuple[str, str]] = []
 
     def look(text: str, at: str) -> str:
@@ -108,7 +108,7 @@ def _not_allowed(name: str, at: str) -> Problem:
 
 
 def _walk(node: Any, at: str, change: Callable[[str, str], str]) -> Any:
-    """A tree with its texts changed; `change` gets a text and its place."""
+    """A tree with its texts changed; `change` gets a text and its path."""
     if isinstance(node, str):
         return change(node, at)
     if isinstance(node, Mapping):

@@ -1,4 +1,4 @@
-"""What a new revision of a document no longer promises."""
+"""Guarantees that a new revision of a document no longer gives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.specs.validation import parse
 def weakened(
     before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
 ) -> list[Problem]:
-    """A warning for each guarantee that the second revision does not give any more."""
+    """A warning for each guarantee that the second revision no longer gives."""
     old, new = _parsed(before, defaults), _parsed(after, defaults)
     if isinstance(old, StreamDocument) and isinstance(new, StreamDocument):
         return list(_stream(old.spec, new.spec))
@@ -60,7 +60,7 @@ def _needed(spec: PipelineSpec) -> set[str]:
 
 
 def _count(spec: PipelineSpec) -> int:
-    """How many sinks must acknowledge a batch."""
+    """The number of sinks that must acknowledge a batch."""
     return (spec.commit_policy.quorum or 0) if spec.commit_policy.mode == "quorum" else len(_needed(spec))
 
 
