@@ -1,9 +1,9 @@
-"""What processors are: steps over rows, over Arrow batches, or over whole frames.
+"""The base classes of processors: steps over rows, over Arrow batches, or over whole frames.
 
-Every frame between the source and the sinks has one hidden column, `$event`, after the visible ones: what is
-known of an event beside its columns. It is never NULL (`penstock.frames.known` makes it). A step that
-cannot process an event makes a note of it in the hidden column `$note`; a row with a note is no event any
-more, and the engine takes it out right after the step.
+Every frame between the source and the sinks has one hidden column, `$event`, after the visible ones: the
+metadata of an event. It is never NULL (`penstock.frames.known` creates it). A step that cannot process an
+event adds a note to it in the hidden column `$note`; a row with a note is no longer an event, and the engine
+removes it right after the step.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """The facts about its flow that a step gets while it is planned, in the driver."""
+    """The information about its flow that a step gets while it is planned, in the driver."""
 
     step: str
     site: Site
     batch: Batch
     sinks: tuple[str, ...] = ()
-    """Ids of the flow's sinks."""
+    """The ids of the flow's sinks."""
     finite: bool = False
-    """The source has an end."""
+    """Whether the source is finite."""
     testing: bool = False
-    """A test run: samples instead of a stream, and nothing outside may be touched."""
+    """Whether this is a test run: samples instead of a stream, and no external system may be called."""
     given: Any = None
-    """In a test run: what the user says the outside would answer."""
+    """In a test run: the responses of external systems, as given by the user."""
     delay_ms: int = 0
-    """How far the watermark of the flow stays behind the latest event."""
+    """The delay of the flow's watermark after the latest event, in milliseconds."""
 
 
 @dataclass(frozen=True)
 class Desk:
-    """The facts about its task that a step gets."""
+    """The information about its task that a step gets."""
 
     step: str
     flow: str
@@ -57,12 +57,12 @@ class Desk:
     testing: bool = False
     given: Any = None
     policy: Policy = field(kw_only=True)
-    """What the step may reach from the task."""
+    """The policy for files and addresses that the step may access from the task."""
 
 
 @dataclass(frozen=True)
 class BadEvent:
-    """An event that could not be processed: a row of the batch that was given, and why."""
+    """An event that could not be processed: its row in the input batch, and the reason."""
 
     row: int
     code: str
@@ -82,7 +82,7 @@ class Outcome:
 
 
 class Refused(Exception):
-    """A batch cannot be processed: the smallest part of it that is refused goes to the dead letters."""
+    """A batch cannot be processed: the smallest part of it that is rejected goes to the dead letters."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
@@ -93,26 +93,26 @@ Work = Callable[["pa.RecordBatch"], Outcome]
 
 
 class Processor(Component):
-    """One transformation step. Three kinds derive from this; each plans and runs nothing by itself."""
+    """One transformation step. Three kinds derive from this class; the engine plans and runs them."""
 
     network: ClassVar[bool] = False
-    """Whether it may reach outside. In a test run it must live on what was `given`."""
+    """Whether it may call external systems. In a test run it only uses the `given` responses."""
 
     routes: ClassVar[bool] = False
     """Whether it may choose the sinks of an event, by their ids."""
 
     stateful: ClassVar[bool] = False
-    """Whether it remembers events, in the checkpoint of the flow."""
+    """Whether it keeps state, in the checkpoint of the flow."""
 
     folds: ClassVar[bool] = False
-    """Whether it makes other events of those it gets: fewer that go out are none that were dropped."""
+    """Whether it aggregates its input into other events: fewer output events don't mean dropped ones."""
 
     def asks(self) -> bool:
-        """Whether it reaches outside as it is declared."""
+        """Whether it calls external systems with its current settings."""
         return self.network
 
     def reads(self, site: Site) -> StreamPlace | None:
-        """The stream that it reads beside its input, where it keeps a cursor; None if it reads none."""
+        """The stream that it reads in addition to its input, with its own cursor; None if there is none."""
         return None
 
     def state_of(self) -> dict[str, Any]:
@@ -120,20 +120,20 @@ class Processor(Component):
         return {}
 
     def delay_ms(self) -> int:
-        """How far the watermark has to stay behind the latest event for this step, in milliseconds."""
+        """The delay of the watermark after the latest event that this step needs, in milliseconds."""
         return 0
 
     def open_ms(self) -> int:
-        """How long after an event, in milliseconds, it may still wait to say something about it."""
+        """The maximum time after an event, in milliseconds, until its results are output."""
         return 0
 
 
 class RowProcessor(Processor):
-    """A step that sees one event at a time, in Spark's own expressions.
+    """A step that processes one event at a time, in Spark's own expressions.
 
-    It is given the visible columns only, and what it plans must work row by row. The frame may be a stream,
-    or empty while a document is being validated, or a handful of samples: it cannot tell and must not ask.
-    The engine carries `$event` through its plan, and makes a fault of an event whose expressions raise.
+    It gets only the visible columns, and its plan must work row by row. The frame may be a stream, or empty
+    while a document is being validated, or a few samples: the step must not depend on that. The engine
+    carries `$event` through its plan, and an event on which its expressions fail becomes a fault.
     """
 
     @abstractmethod
@@ -142,38 +142,38 @@ class RowProcessor(Processor):
 
 
 class BatchProcessor(Processor):
-    """A step in Python over Arrow batches, in Spark's Python workers.
+    """A Python step over Arrow batches, in Spark's Python workers.
 
-    The engine gives it one batch of the flow after the other. An exception of its work makes the engine look
-    for the smallest part of the batch that fails; a `penstock.frames.faults.Fault` fails the flow.
+    The engine passes it one batch of the flow after the other. If its work raises an exception, the engine
+    searches for the smallest part of the batch that fails; a `penstock.frames.faults.Fault` fails the flow.
     """
 
     @abstractmethod
     def output(self, schema: StructType, stage: Stage) -> StructType:
-        """The visible columns it makes of those in `schema`. Raises `Invalid` for what is wrong."""
+        """The visible output columns for the input `schema`. Raises `Invalid` for invalid settings."""
 
     @abstractmethod
     def open(self, desk: Desk) -> Work:
-        """The function over batches, made once per task in a Python worker."""
+        """The function that processes batches, created once per task in a Python worker."""
 
 
 class FrameProcessor(Processor):
-    """A step over whole frames: it sees `$event` and must keep it, or make a new one, as the last column."""
+    """A step over whole frames: it must keep `$event`, or create a new one, as the last column."""
 
     def sift(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that `prepare` is to get; with `$note` after `$event` for those that it must not get.
+        """The events for `prepare`; with `$note` after `$event` for events that it must not get.
 
-        For steps that move events between tasks: what a note needs of an event is not moved with the others.
+        For steps that move events between tasks: the data for a note is not moved along with other events.
         """
         return df
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that `apply` is to get; with `$note` after `$event` for those that it must not get.
+        """The events for `apply`; with `$note` after `$event` for events that it must not get.
 
-        For steps whose output is not one row for each event, so that notes could not be made there.
+        For steps whose output is not one row per event, so that `apply` could not add notes.
         """
         return df
 
     @abstractmethod
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The transformed frame; with `$note` after `$event` where it makes notes."""
+        """The transformed frame; with `$note` after `$event` if it adds notes."""

@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 
 class DecodeProcessor(FormatProcessor):
-    """Reads columns out of a value: text or bytes in one of the usual formats.
+    """Decodes a value, text or bytes in one of the common formats, into columns.
 
-    The columns are those of `schema`, which may be left out for `regex` and `grok` (the named groups), `avro`
+    The columns are those of `schema`, which may be omitted for `regex` and `grok` (the named groups), `avro`
     and `protobuf` (all fields of `schema_file`). Nothing is guessed or lost: an event that is not in the
-    format, or has a value that does not fit its column, goes to the dead letters with the place of the fault.
-    A null value gives nulls.
+    format, or has a value that does not fit its column, goes to the dead letters with the position of the
+    fault. A null value results in nulls.
 
-    - `json`: an object; members without a column are passed over.
-    - `csv`: one record; its fields are the columns in their order.
+    - `json`: an object; members without a column are ignored.
+    - `csv`: one record; its fields are the columns in order.
     - `kv`: pairs such as `level=info msg="it is done"`.
-    - `regex`, `grok`: `pattern` is searched for in the text, as Python's `re` does it. Grok knows the usual
-      patterns of Logstash, types (`%{NUMBER:ms:float}`), and your own `patterns`.
-    - `avro`: a record without a file around it. `registry` tells the schema it was written with;
-      `schema_file` is what it is read as, or what all were written with if there is no registry.
+    - `regex`, `grok`: `pattern` is searched for in the text, like `re.search` in Python. Grok supports the
+      common patterns of Logstash, types (`%{NUMBER:ms:float}`), and your own `patterns`.
+    - `avro`: a single record, not a file. `registry` provides the schema with which it was written;
+      `schema_file` is the schema for reading, or the writer's schema if there is no registry.
     - `protobuf`: a message of `schema_file`.
     """
 
@@ -84,7 +84,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
     )
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
-        """The kept columns and those that are read."""
+        """The kept columns and the decoded ones."""
         self.load()
         source = found(schema, self.field, "field")
         if source.dataType.typeName() not in ("string", "binary"):
@@ -97,7 +97,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
         return joined(kept, read, "into", "decode into a struct with another name, or set keep: false")
 
     def open(self, desk: Desk) -> Work:
-        """The reader of batches."""
+        """The function that decodes batches."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -109,7 +109,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
 
         def work(batch: pa.RecordBatch) -> Outcome:
             name = batch.schema.names[index_of(batch.schema.names, self.field)]
-            # Bytes, for the strings of a raw stream need not be UTF-8.
+            # As bytes, since strings of a raw stream need not be UTF-8.
             values = batch.column(name).cast(pa.binary())
             rows = pc.indices_nonzero(values.is_valid()).to_pylist()
             decoded = as_kept(decode(values.drop_null().to_pylist()), read)
@@ -126,7 +126,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
         return work
 
     def _read(self) -> pa.Schema:
-        """The columns that are read."""
+        """The decoded columns."""
         given = declared(self.schema_) if self.schema_ is not None else None
         if self.format in ("regex", "grok"):
             return _chosen(given, self._compiled().schema)
@@ -180,7 +180,7 @@ pattern: '%{IPORHOST:client} %{WORD:method} %{URIPATHPARAM:path} %{NUMBER:ms:flo
 
 
 def _chosen(given: pa.Schema | None, groups: pa.Schema) -> pa.Schema:
-    """The columns among the groups of a pattern."""
+    """The declared columns, which must be groups of the pattern; by default all groups."""
     from penstock.sql.problems import unknown_column
 
     if given is None:
@@ -192,7 +192,7 @@ def _chosen(given: pa.Schema | None, groups: pa.Schema) -> pa.Schema:
 
 
 def _in_place(batch: pa.RecordBatch, values: pa.Array, bad: dict[int, BadEvent]) -> pa.RecordBatch:
-    """The rows that were read, with nulls for the values that were null."""
+    """The decoded rows, with rows of nulls inserted for null values."""
     import pyarrow as pa
 
     if not values.null_count:

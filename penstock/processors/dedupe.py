@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).with_name("java") / "Dedupe.java"
 
 SHARES = 64
-"""The number of groups that keys are divided into, by their hash: enough for the tasks of a large flow."""
+"""The number of groups into which keys are divided by hash: enough for the tasks of a large flow."""
 
 SHARE, KEY, AT, OFFSET, PLACE = "$share", "$key", "$at", "$offset", "$place"
 """The columns of an event that `Dedupe.java` reads, before the event's own columns."""
 
 GROUP = "penstock_share"
-"""The name of the share in the state store, whose keys are written as Avro, which takes no `$` in a name."""
+"""The name of the share in the state store, whose keys are Avro, which does not allow `$` in names."""
 
 
 class DedupeProcessor(FrameProcessor):
-    """Leaves out an event if one with the same keys passed before it that is no further away than `within`.
+    """Drops an event if an earlier event with the same keys, at most `within` away in time, has passed.
 
-    Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
-    passes every `within`. An event is late if one that was read before it, with any keys, is later by more
-    than `within`: it is left out too, because the events near it may have been forgotten. This is decided
-    event by event, so it does not matter how events are cut into batches. What is left out is counted. An
-    event without a time goes to the dead letters.
+    Earlier means: read before, regardless of the times. If a key repeats all the time, one event passes every
+    `within`. An event is late if an event that was read before it, with any keys, is later by more than
+    `within`: it is dropped too, because the state of nearby events may have been removed. This is decided
+    event by event, so batch boundaries do not matter. Dropped events are counted. An event without a time
+    goes to the dead letters.
     """
 
     example: ClassVar[str] = """\
@@ -61,13 +61,13 @@ time: at
         return {"keys": self.keys, "time": self.time}
 
     def delay_ms(self) -> int:
-        return parse_duration(self.within) + 1  # Spark counts what is as old as the watermark as late
+        return parse_duration(self.within) + 1  # Spark treats events exactly at the watermark as late
 
     def open_ms(self) -> int:
         return self.delay_ms()
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that have a time and are not late."""
+        """The events with a time that are not late."""
         from pyspark.sql import functions as f
 
         df = timed(df, stage, self.time)
@@ -79,7 +79,7 @@ time: at
         return df.withColumn(NOTE, note.when(late, left_out))
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events without those that came before."""
+        """The events without duplicates."""
         from pyspark.sql import functions as f
 
         keys = [_comparable(column, df) for column in key_columns(df, self.keys).values()]
@@ -109,7 +109,7 @@ time: at
 
 
 def _comparable(column: Column, df: DataFrame) -> Column:
-    """A key as Spark compares it in a group: the two zeros of a floating-point number are one."""
+    """A key normalized as in Spark's grouping: the two zeros of a floating-point number are equal."""
     from pyspark.sql import functions as f
 
     kind: DataType = df.select(column).schema[0].dataType
@@ -119,7 +119,7 @@ def _comparable(column: Column, df: DataFrame) -> Column:
 
 
 def _marked(df: DataFrame, name: str) -> Column:
-    """A column with the marks that it had: what comes out of a class in Java has none."""
+    """A column with its original metadata: the output of a Java class has none."""
     from pyspark.sql import functions as f
 
     metadata = df.schema[name].metadata

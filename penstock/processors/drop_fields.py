@@ -52,7 +52,7 @@ fields: [password, address.street]
 
 
 def _emptied(schema: StructType, dropped: dict[Path, str]) -> list[Problem]:
-    """A problem for the event and for each struct of it of which nothing would remain."""
+    """A problem for the event, and for each of its structs, if no field would remain."""
     from pyspark.sql.types import StructType
 
     problems = []
@@ -71,7 +71,7 @@ def _without(name: str, dropped: dict[Path, str]) -> Column:
     from pyspark.sql import functions as f
 
     inside = [quote(*path[1:]) for path in dropped if path[0] == name]
-    # Spark removes fields one after the other: one inside a struct that is gone already would not be found.
+    # Spark removes fields one after the other: a field inside a removed struct would not be found.
     inside = [p for p in inside if not any(p.startswith(q + ".") for q in inside)]
     column = f.col(quote(name))
     return column.dropFields(*inside).alias(name) if inside else column

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class EncodeProcessor(FormatProcessor):
-    """Writes columns into one value, as `decode` reads them.
+    """Encodes columns into one value, in a format that `decode` can read.
 
     The value is STRING for `json`, `csv` and `kv`, and BINARY for `avro` and `protobuf`. Times are ISO 8601,
-    bytes are base64, and what is nested is JSON where the format has nothing better. An event that does not
-    fit the schema of `avro` or `protobuf` goes to the dead letters. With `registry` the value begins with a
-    header that names the latest schema of its `subject`; for `avro` that is also the schema to write with,
-    unless there is a `schema_file`.
+    bytes are base64, and nested values are JSON if the format has no nesting. An event that does not fit the
+    schema of `avro` or `protobuf` goes to the dead letters. With `registry` the value begins with a header
+    that names the latest schema of its `subject`; for `avro` this is also the schema for writing, unless
+    there is a `schema_file`.
     """
 
     example: ClassVar[str] = """\
@@ -71,7 +71,7 @@ fields: [id, amount, country]
         return joined(kept, value, "into", "choose another name, or set keep: false")
 
     def open(self, desk: Desk) -> Work:
-        """The writer of batches."""
+        """The function that encodes batches."""
         import pyarrow as pa
 
         from penstock.streams.decode.results import Mismatch
@@ -129,7 +129,7 @@ fields: [id, amount, country]
                 return protobuf.protobuf_encoder(self.message_type(), self._registered(desk)[0])
 
     def _registered(self, desk: Desk) -> tuple[int | None, str]:
-        """Id and text of the schema that the header names; no id: there is no header."""
+        """The id and text of the schema in the header; no id: there is no header."""
         if self.registry is None or self.registry.subject is None:
             return None, ""
         registry: Registry = registry_for(self.registry, desk)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class ExplodeProcessor(RowProcessor):
-    """Makes one event of each element of an array, or of each entry of a map.
+    """Creates one event for each element of an array, or for each entry of a map.
 
-    The other columns are repeated. The element stands in the place of the array, under its name or under the
-    one that `into` gives; the entries of a map become two columns, `key` and `value`. An array inside a
-    struct (`order.items`) stays where it is and its element becomes the last column, called `items`. An event
-    whose array is NULL or empty is left out, unless `keep_empty` is set.
+    The other columns are repeated. The element replaces the array, under its name or the name in `into`; the
+    entries of a map become two columns, `key` and `value`. An array inside a struct (`order.items`) stays
+    unchanged, and its element becomes the last column, named `items`. An event whose array is NULL or empty
+    is dropped, unless `keep_empty` is set.
     """
 
     example: ClassVar[str] = """\
@@ -72,7 +72,7 @@ position: line
             return df.select(*columns)
 
     def _made(self, path: Path, kind: DataType) -> dict[str, str]:
-        """The columns that are made: the field that names each, and its name."""
+        """The new columns: the field that names each, and its name."""
         from pyspark.sql.types import ArrayType, MapType
 
         place = {"position": self.position} if self.position else {}

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class FilterProcessor(RowProcessor):
     """Keeps the events for which a condition is true.
 
-    An event for which the condition is false or NULL is left out. The condition sees one event at a time:
-    its columns, Spark's functions and nothing else.
+    An event for which the condition is false or NULL is dropped. The condition applies to one event at a
+    time: it can use its columns and Spark's functions, and nothing else.
     """
 
     example: ClassVar[str] = """\

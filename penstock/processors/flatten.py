@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class FlattenProcessor(RowProcessor):
-    """Turns the fields of structs into columns of their own.
+    """Turns the fields of structs into top-level columns.
 
-    `{"user": {"id": 1}}` becomes `user_id`. Where a struct is NULL, all of its columns are. Maps, and with
-    `arrays: keep` arrays too, stay as they are; a struct without fields stays as well. Two columns that
-    would get the same name are an error.
+    `{"user": {"id": 1}}` becomes `user_id`. If a struct is NULL, all of its columns are NULL. Maps, structs
+    without fields, and with `arrays: keep` also arrays, stay unchanged. It is an error if two columns would
+    get the same name.
     """
 
     example: ClassVar[str] = """\

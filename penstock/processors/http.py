@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 WITH_BODY = ("POST", "PUT", "PATCH")
 
 _SERVICES: LRUCache[tuple[str, str, str], Service] = LRUCache(64)
-"""One client per process and step, so that connections and answers are kept from task to task."""
+"""One client per process and step, so that connections and responses are reused across tasks."""
 
 
 class HttpProcessor(BatchProcessor):
@@ -64,8 +64,8 @@ class HttpProcessor(BatchProcessor):
     is down). With `cache` the same call is made once within the cache time, in each Python process of Spark.
     An event may be sent again after a crash: the service should tolerate that.
 
-    In a test run nothing is called: the answers are given, as a list in the order of calls or as a map by
-    URL. An answer is the body, or `{status, body}`.
+    In a test run nothing is called: the responses are given, as a list in the order of calls or as a map by
+    URL. A response is the body, or `{status, body}`.
     """
 
     network: ClassVar[bool] = True
@@ -116,7 +116,7 @@ rate: 50
     _file: Path | None = PrivateAttr(default=None)
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
-        """The columns of the event and the answer."""
+        """The columns of the event and the response."""
         from pyspark.sql.types import StringType
 
         self._file = bucket_file(stage.site.state, stage.step)
@@ -134,11 +134,11 @@ rate: 50
         return joined(schema.fields, type(schema)().add(self.into, kind), "into", "choose another name")
 
     def open(self, desk: Desk) -> Work:
-        """Calls for the events of a batch, some at once."""
+        """The function that makes the calls for a batch, several at a time."""
         from penstock.processors.formats.text import json_decoder
 
         call = given_answers(desk.given) if desk.testing else self._service(desk).call
-        at_once = 1 if desk.testing else self.concurrency  # answers are given in order
+        at_once = 1 if desk.testing else self.concurrency  # responses are given in order
         read = json_decoder(declared(self.schema_)) if self.schema_ is not None else None
 
         def work(batch: pa.RecordBatch) -> Outcome:
@@ -200,7 +200,7 @@ rate: 50
         return Request(self.method, url, body)
 
     def _answers(self, call: Call, requests: list[Request], at_once: int) -> list[Answer]:
-        # With a cache, what several events of a batch ask for is asked once.
+        # With a cache, identical requests of a batch are sent once.
         once = list(dict.fromkeys(requests)) if self.cache is not None else requests
         if at_once == 1 or len(once) < 2:
             made = [call(request) for request in once]
@@ -215,7 +215,7 @@ rate: 50
     def _column(
         self, answers: list[Answer], read: Decode | None
     ) -> tuple[pa.RecordBatch, dict[int, BadEvent]]:
-        """The answers as a column, with nulls for those that do not fit."""
+        """The responses as a column, with nulls for those that do not match the schema."""
         import pyarrow as pa
 
         rows = [i for i, answer in enumerate(answers) if answer.problem is None]

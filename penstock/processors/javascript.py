@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 class JavascriptProcessor(BatchProcessor):
     """Transforms events with a script in JavaScript, on V8.
 
-    The script has a function `processBatch(events)`. It is given an array of objects with the columns as
-    properties, and returns an array of events, or one event, or nothing, which means the events it was given,
-    as it has changed them. An empty array drops them all. Properties must be columns of `schema`; a column
-    without a property is null. Variables outside the function are read once, and may be lost between two
-    batches: state belongs into a `window` or `dedupe` step.
+    The script defines a function `processBatch(events)`. It gets an array of objects with the columns as
+    properties, and returns an array of events, or one event, or nothing: then its input is the result,
+    including its changes. An empty array drops all events. Properties must be columns of `schema`; a column
+    without a property is null. Variables outside the function are initialized once, and may be lost between
+    two batches: use a `window` or `dedupe` step for state.
 
-    An exception, a limit or a value that does not fit sends the smallest part of the batch that fails to the
-    dead letters, with the code `js_error`, `js_cpu_limit`, `js_memory_limit`, `js_timeout`, `extra_property`,
-    `wrong_type` and the like. So a script may be called again with a part of a batch. Only the events of a
-    window (`emit: events`) always stay together.
+    After an exception, an exceeded limit or a value that does not fit, the smallest part of the batch that
+    fails goes to the dead letters, with a code such as `js_error`, `js_cpu_limit`, `js_memory_limit`,
+    `js_timeout`, `extra_property` or `wrong_type`. So a script may be called again with a part of a batch.
+    Only the events of a window (`emit: events`) always stay together.
 
-    Integers are numbers, and those beyond 2^53 are BigInt, both ways. DECIMAL is text; numbers are taken
-    where they fit exactly. DATE and TIMESTAMP are ISO text; a Date and milliseconds since 1970 are taken,
-    too. BINARY is base64; a Uint8Array is taken, too. STRUCT and MAP are objects, ARRAY is an array.
+    Integers are numbers, and those beyond 2^53 are BigInt, in both directions. DECIMAL is text; numbers are
+    accepted if they fit exactly. DATE and TIMESTAMP are ISO text; a Date and milliseconds since 1970 are also
+    accepted. BINARY is base64; a Uint8Array is also accepted. STRUCT and MAP are objects, ARRAY is an array.
 
     `event.$meta` has `key`, `headers`, `offset` and `time`. A script may set `key`, `headers` and `sink`: the
-    id of the only sink that shall get the event, or an array of ids. A copy `{...event}` takes them along and
-    can be changed independently. A new object has no `$meta` and may be given one; without it the
-    event goes to all sinks, whatever a `route` step before has chosen.
+    id of the only sink for the event, or an array of ids. A copy `{...event}` includes the metadata, which
+    can be changed independently. A new object has no `$meta`, but a script can add one; without it the event
+    goes to all sinks, regardless of an earlier `route` step.
 
-    `console.log` writes to the pipeline's log, up to 100 lines a batch. A script reaches neither files nor
-    network nor processes, and nothing in it may be async. `require('name')` gives what a file under `modules`
-    exports, by `module.exports`, `exports.x` or `export function x`. Files are read when the pipeline starts.
+    `console.log` writes to the pipeline's log, up to 100 lines per batch. A script has no access to files,
+    network or processes, and must not be async. `require('name')` returns the exports of a file under
+    `modules`: `module.exports`, `exports.x` or `export function x`. Files are read when the pipeline starts.
     """
 
     routes: ClassVar[bool] = True
@@ -85,7 +85,7 @@ limits: {cpu_ms: 200, mem_mb: 64}
         return self
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
-        """The columns of `schema`, or those that come in, once the script has been read."""
+        """The columns of `schema`, or the input columns, after loading the script."""
         made = schema if self.schema_ is None else as_struct(declared(self.schema_))
         columns = _shapes(schema, None), _shapes(made, "schema")
         self._program = make_program(self._sources(), *columns, stage.sinks, self.limits)
@@ -108,7 +108,7 @@ limits: {cpu_ms: 200, mem_mb: 64}
         return "inline" if self.file is None else "file"
 
     def _sources(self) -> tuple[tuple[str, str], ...]:
-        """Names and texts of the script and its modules."""
+        """The names and texts of the script and its modules."""
         problems, found = [], []
         paths = {"file": self.file, **{f"modules.{name}": path for name, path in self.modules.items()}}
         if self.inline is not None:
@@ -133,7 +133,7 @@ def _text(path: str, field: str) -> str:
 
 
 def _shapes(schema: StructType, path: str | None) -> list[tuple[str, Any]]:
-    """Names and shapes of columns; `Invalid` at `path` if there is one that a script cannot have."""
+    """The names and shapes of columns; raises `Invalid` at `path` if scripts do not support one."""
     from pyspark.errors import PySparkTypeError
 
     from penstock.processors.js.values import shape
@@ -157,7 +157,7 @@ def _shapes(schema: StructType, path: str | None) -> list[tuple[str, Any]]:
 
 @lru_cache(maxsize=256)
 def _fault(program: Program) -> tuple[int, str] | None:
-    """Why a script cannot be read, if so, and which of them it is."""
+    """The index of the script that cannot be loaded, and the reason; None if all can be loaded."""
     sandbox = Sandbox(program)
     try:
         sandbox.open()

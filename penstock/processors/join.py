@@ -33,24 +33,22 @@ if TYPE_CHECKING:
 
 OTHER_TIME = "$other_time"
 LATE = "$late."
-"""Before the name of a step: how many events of the other stream were late is observed under it."""
+"""The prefix of a step's name for the observed number of late events of the other stream."""
 
 
 class JoinProcessor(FrameProcessor):
-    """Puts events together with those of another stream that belong to them and are near them in time.
+    """Joins events with matching events of another stream that are close in time.
 
-    Two events belong together if the columns that `on` names are equal, or if the SQL condition there is
-    true, and if they are no further apart than `within`. In the condition the columns of the other stream are
-    fields of a struct that is called like the stream, or as `into` says; the result has that struct as its
-    last column. An event with several partners comes out once for each. With `kind: left` one without a
-    partner comes out alone, once it is certain that none will come: when the latest times in both streams are
-    past it by twice `within` and `allowed_lateness`. While one of the two streams is silent that is not
-    certain.
+    Two events match if the columns in `on` are equal, or if the SQL condition in `on` is true, and if their
+    times differ by at most `within`. In the condition, the columns of the other stream are fields of a struct
+    with the name of the stream, or the name in `into`; the result has that struct as its last column. An
+    event with several matches is output once for each. With `kind: left` an event without a match is output
+    alone, once it is certain that no match will arrive: when the latest times in both streams are past it by
+    twice `within` and `allowed_lateness`. While one of the two streams has no events, that is not certain.
 
-    An event is late if one that was read before it from the same stream is later by more than `within` and
-    `allowed_lateness`. It is left out and counted. This is decided event by event, in the order of each
-    stream, so it does not matter how events are cut into batches. In a test run the events of the other
-    stream are those given.
+    An event is late if an event that was read before it from the same stream is later by more than `within`
+    and `allowed_lateness`. It is dropped and counted. This is decided event by event, in the order of each
+    stream, so batch boundaries do not matter. In a test run the events of the other stream are given.
     """
 
     example: ClassVar[str] = """\
@@ -97,7 +95,7 @@ kind: left
         return place_of(site, self.stream, field="stream")
 
     def delay_ms(self) -> int:
-        # Spark counts what is as old as the watermark as late.
+        # Spark treats events exactly at the watermark as late.
         return self._slack_ms + 1
 
     @property
@@ -108,7 +106,7 @@ kind: left
         return parse_duration(self.within) + self.delay_ms() + 1
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that have a time and are not late."""
+        """The events with a time that are not late."""
         from pyspark.sql import functions as f
 
         df = timed(df, stage, self.time)
@@ -124,7 +122,7 @@ kind: left
         return passed_by(self._slack_ms + 1, f.unix_millis(quote(TIME)))
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events with their partners."""
+        """The events with their matches."""
         from pyspark.sql import functions as f
 
         place = self.reads(stage.site)
@@ -149,7 +147,7 @@ kind: left
         return joined.select(*map(quote, columns), quote(name), quote(EVENT))
 
     def _in_time(self, other: DataFrame, stage: Stage) -> DataFrame:
-        """The events of the other stream that have a time and are not late; the others are counted."""
+        """The events of the other stream with a time that are not late; the rest are counted."""
         from pyspark.sql import functions as f
 
         late = self._is_late() | f.col(quote(TIME)).isNull()
@@ -195,7 +193,7 @@ kind: left
 
 
 def _given(spark: SparkSession, schema: StructType, events: list[Any]) -> DataFrame:
-    """Events that were written down for a test run; a text is the value of a raw one."""
+    """The events given for a test run; a text is the value of a raw event."""
     from pyspark.sql import functions as f
 
     rows = [event if isinstance(event, dict) else {"value": event} for event in events]
@@ -205,7 +203,7 @@ def _given(spark: SparkSession, schema: StructType, events: list[Any]) -> DataFr
 
 
 def _same_kind(one: DataType, other: DataType) -> bool:
-    """Whether values can be equal without a conversion that may fail."""
+    """Whether values can be compared without a conversion that may fail."""
     from pyspark.sql.types import NumericType
 
     if isinstance(one, NumericType) and isinstance(other, NumericType):

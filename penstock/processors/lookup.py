@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Current = Callable[[], tuple[Snapshot, list[str]]]
-"""The table as it is now, and lines for the log."""
+"""Returns the current snapshot of the table, and lines for the log."""
 
 _TABLES: LRUCache[tuple[str, str], Table] = LRUCache(64)
-"""By flow and step: tables are kept from task to task, in each Python process of Spark."""
+"""The tables by flow and step, reused across tasks in each Python process of Spark."""
 
 
 class LookupProcessor(BatchProcessor):
-    """Adds columns of a table to each event: those of the row with the same key.
+    """Adds columns of a table to each event, from the row with the same key.
 
-    The table is a file, or a table or query of a database. Each Python process of Spark keeps it in memory,
-    so `max_rows` bounds it. It is read when the pipeline starts and then again every `refresh_ms`, a file
-    only if it has changed; a database is read once for all tasks of a machine. If the table
-    can't be reloaded, the old one is kept, and the log says so. Of several rows with one key the last one is
-    used; NULL never matches.
+    The table is a file, or a table or query of a database. Each Python process of Spark holds it in memory,
+    so `max_rows` limits its size. It is read when the pipeline starts and then again every `refresh_ms`, a
+    file only if it has changed; a database is read once for all tasks of a machine. If the table can't be
+    reloaded, the old one stays in use, with a line in the log. If several rows have the same key, the last
+    one is used; NULL never matches.
 
-    In a test run a file is read as always; the rows of a database are given, as a list of objects.
+    In a test run a file is read as usual; the rows of a database are given, as a list of objects.
     """
 
     network: ClassVar[bool] = True
@@ -111,7 +111,7 @@ refresh_ms: 60000
         return joined(schema.fields, added, "into" if self.into else "columns", "use a struct: set 'into'")
 
     def open(self, desk: Desk) -> Work:
-        """Joins batches with the table as it is by then."""
+        """The function that joins batches with the current table."""
         import pyarrow as pa
 
         mocked = desk.testing and (self.database is not None or desk.given is not None)
@@ -142,14 +142,14 @@ refresh_ms: 60000
         return pa.schema([field.with_nullable(True) for field in declared(self.columns, "columns")])
 
     def _wanted(self) -> pa.Schema:
-        """The columns to read from the table: those that events get, and the keys with the events' types."""
+        """The columns to read from the table: those to add to events, and the keys with the events' types."""
         import pyarrow as pa
 
         columns = self._columns()
         return pa.schema([*(f for f in columns if f.name not in self._keys.names), *self._keys])
 
     def _key_columns(self, schema: StructType) -> pa.Schema:
-        """The keys of the table, of the same types as those of events."""
+        """The key columns of the table, with the types of the events' columns."""
         import pyarrow as pa
 
         added = {field.name: field.type for field in self._columns()}
@@ -206,7 +206,7 @@ refresh_ms: 60000
         return table
 
     def _shared(self) -> Path:
-        """The directory in which tasks of this machine share tables: that of the flow, if it is here."""
+        """The directory in which tasks of this machine share tables: the flow's, if it is on this machine."""
         assert self._state is not None
         if self._state.is_dir():
             return self._state / "lookups"

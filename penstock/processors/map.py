@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class MapProcessor(RowProcessor):
     """Sets columns to the values of expressions.
 
-    Every expression sees the event as it came in, not what the others set. With `keep`, a column that exists
-    is replaced in its place and a new one is added at the end; without, only the named ones remain, in the
-    order given.
+    Every expression uses the input event, not the results of the others. With `keep`, an existing column is
+    replaced in place and a new one is added at the end; without `keep`, only the named columns remain, in the
+    given order.
     """
 
     example: ClassVar[str] = """\

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 BLOCK = 64
-"""Bytes in a block of SHA-256, to which HMAC brings its key."""
+"""The block size of SHA-256 in bytes, to which HMAC pads its key."""
 
 
 class Masking(Spec):
-    """How one field is made unreadable."""
+    """The masking of one field."""
 
     field: str = Field(
         min_length=1, description="The column. A dot selects a field of a struct: `user.email`."
@@ -76,12 +76,12 @@ class Masking(Spec):
 
 
 class MaskProcessor(RowProcessor):
-    """Makes personal and secret fields unreadable.
+    """Masks personal and secret fields.
 
-    The result is text; NULL stays NULL. A field inside a struct is masked in its place, and of an array every
-    element. The same value always has the same hash and, under the same secret, the same token, so events can
-    still be joined and counted by them. A plain hash of something short, such as a phone number, can be found
-    by trying all of them: use a secret salt, or tokens.
+    The result is text; NULL stays NULL. A field inside a struct is masked in place, and so is every element
+    of an array. The same value always has the same hash and, with the same secret, the same token, so events
+    can still be joined and counted by them. A plain hash of a short value, such as a phone number, can be
+    reversed by trying all values: use a secret salt, or tokens.
     """
 
     example: ClassVar[str] = """\
@@ -177,7 +177,7 @@ def _redacted(text: Column, masking: Masking) -> Column:
     from pyspark.sql import functions as f
 
     if masking.pattern is not None:
-        # Spark's replacement may refer to groups; ours is meant as it is written.
+        # Spark's replacement may refer to groups; this one is literal.
         literal = re.sub(r"([\\$])", r"\\\1", masking.replacement)
         return f.regexp_replace(text, masking.pattern, literal)
     length = f.char_length(text)
@@ -186,7 +186,7 @@ def _redacted(text: Column, masking: Masking) -> Column:
 
 
 def hmac_sha256(key: bytes, message: Column) -> Column:
-    """HMAC-SHA256 of binary values in hex, by RFC 2104: Spark has the hash but not the HMAC."""
+    """HMAC-SHA256 (RFC 2104) of binary values in hex: Spark has the hash but not the HMAC."""
     from pyspark.sql import functions as f
 
     block = (hashlib.sha256(key).digest() if len(key) > BLOCK else key).ljust(BLOCK, b"\0")

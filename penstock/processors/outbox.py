@@ -34,14 +34,14 @@ def _template(text: str) -> str:
 
 
 class OutboxProcessor(FrameProcessor):
-    """Makes events of the rows of a transactional outbox.
+    """Converts rows of a transactional outbox to events.
 
-    A service writes its events into a table in the transaction that changes its data; what reads that table,
-    by polling or by change data capture, gives rows with the columns named here. The payload becomes the
-    event: its fields as columns if `schema` names them, else JSON text in `value`. The aggregate id becomes
-    the key of the event, so that the events of one aggregate keep their order; the other columns become its
-    headers `event_id`, `event_type` and `aggregate_type`. A row whose payload does not fit goes to the dead
-    letters.
+    A service writes its events into a table in the transaction that changes its data; the source that reads
+    that table, by polling or by change data capture, provides rows with the columns named here. The payload
+    becomes the event: its fields as columns if there is a `schema`, else JSON text in `value`. The aggregate
+    id becomes the key of the event, so that the events of one aggregate keep their order; the other columns
+    become its headers `event_id`, `event_type` and `aggregate_type`. A row whose payload does not fit goes to
+    the dead letters.
     """
 
     routes: ClassVar[bool] = True
@@ -104,7 +104,7 @@ route: "{aggregate_type}_events"
         return rows.select(*values, self._event(columns).alias(EVENT), note.alias(NOTE))
 
     def _columns(self, df: DataFrame) -> dict[str, Path]:
-        """Where each part of a row lies. A header has its name after a dot."""
+        """The path of each part of a row. Headers are keyed as `headers.` and the name."""
         schema, sensitive = shown_schema(df), case_sensitive(df)
         named = {
             name: getattr(self, name)
@@ -130,7 +130,7 @@ route: "{aggregate_type}_events"
         return found
 
     def _made(self, df: DataFrame, payload: Path) -> list[Column]:
-        """The payload as it goes on: text, or a struct of the schema."""
+        """The payload of the event: text, or a struct of the schema."""
         from pyspark.sql import functions as f
         from pyspark.sql.types import BinaryType, StringType, StructType
 

@@ -20,20 +20,21 @@ if TYPE_CHECKING:
 class PythonProcessor(BatchProcessor):
     """Transforms events with a function in Python, in Spark's Python workers. **Off by default.**
 
-    The code runs with all rights of the worker: it may read files, reach the network and start processes. So
-    the setting `allow_python = true` is needed wherever it is judged or runs. The code defines one of:
+    The code runs with all permissions of the worker: it may read files, access the network and start
+    processes. So the setting `allow_python = true` is required wherever the code is validated or run. The
+    code defines one of:
 
     - `def process_row(event: dict) -> dict | list | None`: one event in; one, several or none out.
-    - `def process(table: pyarrow.Table) -> pyarrow.Table`: a batch in, a batch out. The table has a last
-      column `$event` with offset, time, key and headers; keep it when you filter or sort. A result without it
-      has that of the input if it has as many rows; else its events are new ones, without key and headers, and
-      they go to all sinks whatever a `route` step before has chosen.
+    - `def process(table: pyarrow.Table) -> pyarrow.Table`: a batch in, a batch out. The last column of the
+      table is `$event` with offset, time, key and headers; keep it when you filter or sort. A result without
+      it gets that of the input if it has the same number of rows; else its events are new, without key and
+      headers, and they go to all sinks, regardless of an earlier `route` step.
 
-    What comes out must have the columns of `schema`, by default those of the input, and no others. An event
-    for which the function raises, or gives what does not fit, goes to the dead letters (`python_error`,
-    `wrong_type`, `extra_property`), with the line of the code; `process` may be called again with a part of a
-    batch. What is printed goes to the pipeline's log, up to 100 lines a batch. Code outside the function is
-    run once per process; variables that it leaves may be lost between two batches.
+    The result must have the columns of `schema`, by default those of the input, and no others. An event for
+    which the function raises an exception, or returns a value that does not fit, goes to the dead letters
+    (`python_error`, `wrong_type`, `extra_property`), with the line of the code; `process` may be called again
+    with a part of a batch. Printed text goes to the pipeline's log, up to 100 lines per batch. Code outside
+    the function runs once per process; its variables may be lost between two batches.
     """
 
     example: ClassVar[str] = """\
@@ -64,7 +65,7 @@ inline: |
         return self
 
     def output(self, schema: StructType, stage: Stage) -> StructType:
-        """The columns of the schema, or the same as before."""
+        """The columns of the schema, or the input columns."""
         from penstock.processors.support.python_code import function_in
 
         if not stage.site.allow_python:
@@ -84,7 +85,7 @@ inline: |
         return made
 
     def open(self, desk: Desk) -> Work:
-        """The function of the user."""
+        """The user's function as a function over batches."""
         from penstock.processors.support.python_code import PythonWork, function_in
 
         function = function_in(self._code, self._name, self._field)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class RenameProcessor(RowProcessor):
-    """Gives columns, or fields inside structs, other names.
+    """Renames columns, or fields inside structs.
 
-    Values, types and order stay. All names are changed at once, so two columns can swap theirs. The new
-    name is that of the field alone: `address.zip: postcode` makes `address.postcode`.
+    Values, types and order stay the same. All names are changed at once, so two columns can swap names. The
+    new name is that of the field only: `address.zip: postcode` results in `address.postcode`.
     """
 
     example: ClassVar[str] = """\
@@ -62,7 +62,7 @@ fields:
 def _renamed(
     struct: StructType, at: Path, new: dict[Path, tuple[str, str]], sensitive: bool, problems: list[Problem]
 ) -> StructType:
-    """The struct with its new names; what would have the same name is added to `problems`."""
+    """The struct with its new names; duplicate names are added to `problems`."""
     from pyspark.sql.types import StructField, StructType
 
     fields: list[StructField] = []
@@ -88,7 +88,7 @@ def _clash(old: str, message: str) -> Problem:
 def _column(path: Path, old: StructField, new: StructField) -> Column:
     """The column or field at `path` under its new name, rebuilt if names inside it change.
 
-    A cast between structs would say the same in one word, but Spark refuses it for a VARIANT NOT NULL.
+    A cast between structs would be shorter, but Spark rejects it for a VARIANT NOT NULL.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType

@@ -23,7 +23,7 @@ JUDGED, SINKS = "$judged", "$sinks"
 
 
 class Rule(Spec):
-    """Which events go where."""
+    """A condition, and the sinks for matching events."""
 
     when: str = Field(min_length=1, description="A condition in Spark SQL over the event's columns.")
     sinks: list[str] = Field(min_length=1, description="Ids of the sinks for matching events.")
@@ -32,9 +32,9 @@ class Rule(Spec):
 class RouteProcessor(FrameProcessor):
     """Chooses the sinks of each event by conditions.
 
-    The first rule whose condition is true decides, or with `match: all` every such rule. An event that no
-    rule fits goes where `default` says. Steps that follow still see all events; a later `route` decides anew.
-    An event on which a condition fails, for example by a division by zero, goes to the dead letters.
+    The first rule whose condition is true applies, or with `match: all` all such rules. `default` applies to
+    an event that matches no rule. Later steps still process all events; a later `route` overrides the choice.
+    An event on which a condition fails, for example with a division by zero, goes to the dead letters.
     """
 
     example: ClassVar[str] = """\
@@ -90,7 +90,7 @@ default: drop
         return found.select(*columns, event.alias(EVENT), note.alias(NOTE))
 
     def _found(self) -> Column:
-        """The sinks by the rules; null where no rule fits."""
+        """The sinks according to the rules; null if no rule matches."""
         from pyspark.sql import functions as f
 
         chosen = [f.when(f.col(quote(JUDGED, str(i))), _ids(rule.sinks)) for i, rule in enumerate(self.rules)]
@@ -100,7 +100,7 @@ default: drop
         return f.when(f.size(together) > 0, together)
 
     def _unknown(self, sinks: tuple[str, ...]) -> Iterator[Problem]:
-        """A problem for each id that no sink has."""
+        """A problem for each unknown sink id."""
         places = {f"rules[{i}].sinks": rule.sinks for i, rule in enumerate(self.rules)}
         if isinstance(self.default, list):
             places["default"] = self.default

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 BITS = 53
-"""Of a hash so many decide: as many as a fraction has."""
+"""The number of bits of a hash that are used: as many as the mantissa of a float has."""
 
 
 class SampleProcessor(FrameProcessor):
     """Keeps a part of the events: a fraction, or every Nth.
 
-    The choice depends on the events alone, so a batch that is repeated, and a replay, choose the same ones.
-    With `rate` a hash decides: of the whole event, of its key in the stream, or of the columns that `by`
-    names, and then events with the same values stay or go together. With `every` it is the offset in the
-    stream; events of a source without offsets are chosen by their hash, one of N on average.
+    The choice depends only on the events, so a repeated batch, and a replay, select the same events. With
+    `rate` it depends on a hash: of the whole event, of its key in the stream, or of the columns in `by`;
+    events with the same values are then kept or dropped together. With `every` it depends on the offset in
+    the stream; events of a source without offsets are selected by their hash, one of N on average.
     """
 
     example: ClassVar[str] = """\
@@ -58,7 +58,7 @@ by: [customer]
         return self
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that were chosen."""
+        """The selected events."""
         from pyspark.sql import functions as f
 
         number = f.shiftrightunsigned(self._hash(df), 64 - BITS)
@@ -96,7 +96,7 @@ by: [customer]
 
 
 def _hashable(*path: str, kind: DataType) -> Column:
-    """A column as Spark can hash it: one with maps or variants in it as JSON."""
+    """A column in a form that Spark can hash: a column with maps or variants as JSON."""
     from pyspark.sql import functions as f
 
     column = f.col(quote(*path))

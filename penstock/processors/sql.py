@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 class SqlProcessor(RowProcessor):
     """Transforms events with one query of Spark SQL over the table `input`.
 
-    Columns, functions and types are Spark's, with its pipe syntax (`FROM input |> WHERE … |> SELECT …`) and
-    `value:path::type` on VARIANT. The query sees nothing but the events: no files, no other tables, no
-    functions that reach outside. It works row by row: `explode` and joins with `VALUES` are fine, while
-    GROUP BY, DISTINCT, ORDER BY, LIMIT, window functions and joins of `input` with itself are refused.
-    The names of the result's columns must differ.
+    Columns, functions and types are Spark's, including its pipe syntax (`FROM input |> WHERE … |> SELECT …`)
+    and `value:path::type` on VARIANT. The query has access only to the events: no files, no other tables, no
+    functions with external access. It works row by row: `explode` and joins with `VALUES` are fine, while
+    GROUP BY, DISTINCT, ORDER BY, LIMIT, window functions and joins of `input` with itself are rejected.
+    The names of the result columns must be unique.
     """
 
     example: ClassVar[str] = """\

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class ThrottleProcessor(BatchProcessor):
-    """Lets at most so many events pass a second, over all batches of the flow that one machine works on.
+    """Limits the number of events per second, over all batches of the flow that one machine processes.
 
-    With `mode: delay` events wait, and so does what is before them, up to the source. A batch goes on when
-    its last event may: for a low rate, set `batch: {max_events: …}` to about what passes in a second. With
-    `mode: drop` what is too much is left out and counted as dropped: which events these are depends on the
-    clock and on the batches, so a test run, which is one batch, may keep others. A test run delays nothing.
+    With `mode: delay` events wait, and so do the steps before, up to the source. A batch continues when its
+    last event may: for a low rate, set `batch: {max_events: …}` to about the events of one second. With
+    `mode: drop` excess events are dropped and counted: the choice depends on the clock and on the batches, so
+    a test run, which is one batch, may keep other events. A test run delays nothing.
     """
 
     example: ClassVar[str] = """\
@@ -49,7 +49,7 @@ rate: 500
         return schema
 
     def open(self, desk: Desk) -> Work:
-        """Waits, or leaves events out."""
+        """The function that delays batches, or drops events."""
         burst = self.burst or (1 if self.mode == "delay" else math.ceil(self.rate))
         limit = OwnBucket(self.rate, burst) if desk.testing else bucket(self._file, self.rate, burst)
 

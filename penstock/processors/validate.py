@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 FAILED = "$failed"
-"""The column of what an event has failed, while the step decides."""
+"""The temporary column with the failures of an event."""
 
 
 class Expectation(Spec):
-    """A condition that events shall satisfy."""
+    """A condition that events must satisfy."""
 
     name: str = Field(min_length=1, description="Name of the condition, shown when an event fails it.")
     where: str = Field(min_length=1, description="A condition in Spark SQL over the event's columns.")
@@ -40,13 +40,13 @@ class Expectation(Spec):
 class ValidateProcessor(FrameProcessor):
     """Checks events, by a JSON Schema or by conditions, and handles those that fail.
 
-    A condition is failed if it is false, NULL or raises an error. The JSON Schema is that of the event as one
-    JSON object, in which columns that are NULL are missing; with `field` it is that of the JSON in this
-    column, text or a struct. References to other documents are not followed.
+    An event fails a condition that is false, NULL or raises an error. The JSON Schema applies to the event as
+    one JSON object, in which NULL columns are missing; with `field` it applies to the JSON in this column,
+    text or a struct. References to other documents are not followed.
 
-    What fails is sent to the dead letters with the names of the conditions, or the places in the JSON; or it
-    is dropped and counted; or it fails the pipeline; or it goes on with a column `tag` that has the names,
-    empty for events that fail nothing.
+    An event that fails is sent to the dead letters with the names of the conditions, or the paths in the
+    JSON; or it is dropped and counted; or it fails the pipeline; or it continues with a column `tag` that has
+    the names, empty for events without failures.
     """
 
     example: ClassVar[str] = """\
@@ -89,7 +89,7 @@ on_fail: tag
         return self
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that pass, or all of them."""
+        """The valid events, or all events with `on_fail: tag`."""
         from pyspark.sql import functions as f
 
         if self.on_fail == "tag" and index_of(visible(df.columns), self.tag) >= 0:
@@ -121,7 +121,7 @@ on_fail: tag
         return f.concat(f.lit("failed: "), names) if self.expectations is not None else names
 
     def _raised(self, stage: Stage) -> Column:
-        """An error with the words of a fault, by which the engine knows its code."""
+        """An error with the text of a fault, from which the engine reads its code."""
         from pyspark.sql import functions as f
 
         name = f"{Fault.__module__}.{Fault.__qualname__}"
@@ -146,7 +146,7 @@ on_fail: tag
         return f.array_compact(f.array(*names))
 
     def _violations(self, df: DataFrame) -> Column:
-        """What is wrong with the JSON of an event."""
+        """The schema violations of an event's JSON."""
         import pyarrow as pa
         from pyspark.sql.pandas.functions import arrow_udf
 
@@ -155,9 +155,9 @@ on_fail: tag
         def violations(texts: pa.Array) -> pa.Array:
             return json_schemas.violations(schema, texts)
 
-        # Spark reads from the types what kind of function it is, and does not find them in this module.
+        # Spark infers the kind of function from the type hints, and can't resolve them in this module.
         violations.__annotations__ = {"texts": pa.Array, "return": pa.Array}
-        # Else Spark would evaluate it again for each use of its result.
+        # Otherwise Spark would evaluate it again for each use of its result.
         untyped: Any = arrow_udf
         check: Any = untyped(violations, returnType="array<string>").asNondeterministic()
         made: Column = check(self._json(df))

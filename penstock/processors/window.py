@@ -36,31 +36,31 @@ WINDOW, MADE, ALL = "$window", "$made", "$all"
 
 
 class WindowProcessor(FrameProcessor):
-    """Puts the events of a stretch of time together.
+    """Groups events into time windows.
 
     - `tumbling`: windows of `size`, one after the other.
-    - `hopping`, also called `sliding`: windows of `size` that begin every `slide`, so an event is in several.
-    - `session`: as long as no more than `gap` lies between two events.
+    - `hopping`, also called `sliding`: windows of `size` that start every `slide`, so an event is in several.
+    - `session`: a window lasts as long as the gap between two events is at most `gap`.
 
-    Windows are counted from 1970-01-01T00:00Z, moved by `offset`. Each combination of `keys` has its own. The
-    result has `window_start`, `window_end`, the keys, and what `aggregates` say; with `emit: events` it is
-    the events themselves with these two columns before them, in the order of time, and a step in JavaScript
-    or Python that follows gets all events of a window as one batch. The key of an event that a window makes
-    is the value of `keys`, if that is one column.
+    Windows are aligned to 1970-01-01T00:00Z, shifted by `offset`. Each combination of `keys` has its own
+    windows. The result has `window_start`, `window_end`, the keys, and the `aggregates`; with `emit: events`
+    the result is the events themselves, in the order of time, preceded by these two columns, and a following
+    JavaScript or Python step gets all events of a window as one batch. The key of an event that a window
+    creates is the value of `keys`, if that is one column.
 
-    A window is closed for an event if one that was read before it is later than the end of the window by
+    A window is closed for an event if an event that was read before it is later than the end of the window by
     `allowed_lateness` or more. An event counts in those of its windows that are not closed; if all of them
-    are, it is late: it is counted, and kept in the stream `late`, if that is named. A session is closed for
-    an event if one that was read before it is later by `gap` and `allowed_lateness` or more. This is decided
-    event by event, so neither the clock nor how events are cut into batches has a part in it: a test run, a
-    backlog and live data give the same windows.
+    are closed, it is late: it is counted, and stored in the stream `late`, if set. A session is closed for an
+    event if an event that was read before it is later by `gap` and `allowed_lateness` or more. This is
+    decided event by event, independent of the clock and of batch boundaries: a test run, a backlog and live
+    data result in the same windows.
 
-    A window goes on once the latest event is past its end by `allowed_lateness`, a session by `gap` more, and
-    all of them at the end of a finite input. Windows of system time are closed by the clock too, within a few
-    seconds. An event without a time goes to the dead letters.
+    A window is output once the latest event is past its end by `allowed_lateness`, a session by `gap` more,
+    and all windows at the end of a finite input. Windows of system time are also closed by the clock, within
+    a few seconds. An event without a time goes to the dead letters.
 
-    The time of a window may be the `window_end` of one before it, also under another name. It counts in the
-    window that it ends in: 22:11:00 is the end of something in the window from 22:10 to 22:11.
+    The time of a window may be the `window_end` of an earlier window step, also under another name. It counts
+    toward the window in which it ends: 22:11:00 is an end in the window from 22:10 to 22:11.
     """
 
     example: ClassVar[str] = """\
@@ -151,7 +151,7 @@ aggregates:
         return parse_duration(self.offset) % (self._slide_ms or 1)
 
     def delay_ms(self) -> int:
-        # What is not late must never find its session closed by Spark, of whatever gap it is the end.
+        # For an event that is not late, Spark must never have closed its session, whatever the gap before it.
         return parse_duration(self.allowed_lateness) + (self._size_ms if self.kind == "session" else 0)
 
     def open_ms(self) -> int:
@@ -162,7 +162,7 @@ aggregates:
         return {name: getattr(self, name) for name in fields}
 
     def sift(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that have a time."""
+        """The events with a time."""
         from pyspark.sql import functions as f
 
         if self.time == SYSTEM:  # every event has one
@@ -171,7 +171,7 @@ aggregates:
         return df.withColumn(NOTE, f.when(time_column(df, self.time).isNull(), note))
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that are not late, and that all aggregates can be computed of."""
+        """The events that are not late, and for which all aggregates can be computed."""
         from pyspark.sql import functions as f
 
         self._check_late(stage)
@@ -182,7 +182,7 @@ aggregates:
         late = noted(
             df, stage.step, "late", message, kind="late", with_row=self.late is not None or stage.testing
         )
-        # The time is not carried through the shuffle where the window says it all.
+        # The time is not carried through the shuffle if the window is sufficient.
         divided = WINDOW in made.columns
         end = f.unix_millis(quote(WINDOW, "end")) if divided else self._last_end(f.col(quote(TIME)))
         note = f.when(self._is_closed(end), late)
@@ -195,19 +195,19 @@ aggregates:
         return made.withColumn(NOTE, note).drop(MADE)
 
     def _divided(self, df: DataFrame) -> tuple[DataFrame, Sequence[str]]:
-        """The events by window and keys, as Spark keeps them: it need not shuffle them once more."""
+        """Partition the events by window and keys, like Spark's state: Spark need not shuffle them again."""
         from pyspark.sql import functions as f
 
         keys = list(key_columns(df, self.keys))
         if self.kind != "tumbling" or not keys or not set(keys) <= set(df.columns):
             return df, ()
-        # Spark would look once more for events without a time, to drop them.
+        # Otherwise Spark would check again for events without a time, to drop them.
         time = f.coalesce(f.col(quote(TIME)), f.timestamp_seconds(f.lit(0)))
         window = self._window(time).alias(WINDOW, metadata=df.schema[TIME].metadata)
         return df.withColumn(WINDOW, window), (WINDOW, *keys)
 
     def _is_closed(self, end: Column) -> Column:
-        """Whether what ends at a time, in milliseconds, was closed when an event was read."""
+        """Whether a window that ends at a time, in milliseconds, was closed when an event was read."""
         return passed_by(parse_duration(self.allowed_lateness), end)
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
@@ -224,7 +224,7 @@ aggregates:
             window = f.col(quote(WINDOW))
         groups = [window.alias(WINDOW), *(column.alias(name) for name, column in keys.items())]
         if self.kind == "session" and not keys:
-            # Spark has no sessions without a key, and would see through a constant.
+            # Spark has no sessions without a key, and would optimize a constant away.
             groups.append(f.unix_micros(quote(TIME)).bitwiseAND(f.lit(0)).alias(ALL))
         columns = visible(known.columns)
         together = _rows(columns) if self.emit == "events" else tried(df, *_numbered(aggregates))
@@ -249,7 +249,7 @@ aggregates:
         return f.window(time, f"{size} milliseconds", f"{slide} milliseconds", f"{offset} milliseconds")
 
     def _last_end(self, time: Column) -> Column:
-        """When the last window of an event ends, in milliseconds."""
+        """The end of an event's last window, in milliseconds."""
         from pyspark.sql import functions as f
 
         at = f.unix_micros(time)
@@ -271,7 +271,7 @@ aggregates:
         return made
 
     def _check_late(self, stage: Stage) -> None:
-        """Late events have left the flow: whatever their columns, they are kept as JSON."""
+        """Check the stream for late events: it must be raw, since they are stored as JSON."""
         if self.late is None or place_of(stage.site, self.late, field="late").spec.schema_ is None:
             return
         message = f"the stream '{self.late}' has a schema, but late events are stored as JSON"
@@ -296,7 +296,7 @@ def _numbered(aggregates: dict[str, Column]) -> list[Column]:
 
 
 def _values(windows: DataFrame, step: str, aggregates: list[str], keys: list[str]) -> DataFrame:
-    """The aggregates of each window; one that raises, such as a division by zero, makes a note."""
+    """The aggregates of each window; if one fails, such as a division by zero, a note is added."""
     from pyspark.sql import functions as f
 
     made = f.col(quote(MADE))
@@ -313,7 +313,7 @@ def _rows(names: list[str]) -> Column:
     """All events of a group."""
     from pyspark.sql import functions as f
 
-    # A function keeps the mark of the watermark from the time: it belongs to `window_end` from here on.
+    # The function removes the watermark's metadata from the time: from here on it belongs to `window_end`.
     columns = [f.coalesce(f.col(quote(name))).alias(name) for name in names]
     event = f.col(quote(EVENT))
     order = f.struct(
@@ -321,7 +321,7 @@ def _rows(names: list[str]) -> Column:
         event.getField("offset").alias("offset"),
         event.getField("place").alias("place"),
     )
-    # Its place says nothing outside of its batch, and a step behind the window has an order of its own.
+    # The place is meaningless outside its batch, and a step after the window has its own order.
     event = event.withField("place", f.lit(None).cast("bigint")).withField(
         "latest", f.lit(None).cast("bigint")
     )

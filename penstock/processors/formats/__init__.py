@@ -1,1 +1,1 @@
-"""Formats in which events hold others: one module each, used by `decode` and `encode`."""
+"""Formats of values inside events: one module each, used by `decode` and `encode`."""

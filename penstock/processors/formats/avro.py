@@ -1,4 +1,4 @@
-"""Avro: single records without a file around them, as messages hold them."""
+"""Avro: single records, as in messages, without a file container."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LOGICAL = {
 
 
 def parse(text: str | bytes, path: str = "schema_file") -> Any:
-    """A schema as fastavro wants it; `Invalid` at `path` if it is none of a record."""
+    """A schema parsed by fastavro; raises `Invalid` at `path` if it is not a record schema."""
     try:
         schema = _with_known_types(json.loads(text))
         parsed = fastavro.parse_schema(schema)
@@ -55,10 +55,10 @@ def columns(parsed: Any, path: str = "schema_file") -> pa.Schema:
 
 
 def avro_decoder(schema: pa.Schema, reader: Any | None, registry: Registry | None, *, header: bool) -> Decode:
-    """Reads records.
+    """A function that decodes records.
 
-    With a registry each value names the schema it was written with, and `reader`, if there is one, is what it
-    is read as. Without, values were written with `reader`.
+    With a registry, each value names its writer's schema, and `reader`, if given, is the schema for reading.
+    Without a registry, values were written with `reader`.
     """
     writers: dict[int, Any] = {}
 
@@ -78,7 +78,7 @@ def avro_decoder(schema: pa.Schema, reader: Any | None, registry: Registry | Non
         stream = io.BytesIO(body)
         try:
             record = fastavro.schemaless_reader(stream, written, None if reader is written else reader)
-        except Exception as error:  # whatever the bytes lead the reader to
+        except Exception as error:  # any exception, depending on the bytes
             what = str(error) or type(error).__name__
             raise Mismatch(
                 "malformed_avro", f"not a record of the schema: {what}, at byte {stream.tell()}"
@@ -96,7 +96,7 @@ def avro_decoder(schema: pa.Schema, reader: Any | None, registry: Registry | Non
 def avro_encoder(
     parsed: Any, schema_id: int | None
 ) -> Callable[[pa.RecordBatch], Sequence[bytes | Mismatch]]:
-    """Writes records; with `schema_id` after the header of a registry."""
+    """A function that encodes records; with `schema_id`, they are preceded by the header of a registry."""
 
     def encode(batch: pa.RecordBatch) -> Sequence[bytes | Mismatch]:
         return [_tried(write, record) for record in batch.to_pylist(maps_as_pydicts="strict")]
@@ -105,7 +105,7 @@ def avro_encoder(
         stream = io.BytesIO()
         try:
             fastavro.schemaless_writer(stream, parsed, record, strict_allow_default=True)
-        except Exception as error:  # whatever the value leads the writer to
+        except Exception as error:  # any exception, depending on the value
             raise Mismatch("cannot_encode", f"the event doesn't match the schema: {error}") from None
         return stream.getvalue() if schema_id is None else framed(schema_id, stream.getvalue())
 
@@ -120,7 +120,7 @@ def _tried(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 class _Types:
-    """Types of Avro as those of columns."""
+    """Conversion of Avro types to column types."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -158,7 +158,7 @@ class _Types:
         return self.type(kind) if kind not in PRIMITIVES else PRIMITIVES[kind]
 
     def _field(self, field: Any) -> pa.Field:
-        # Nullable in any case: an event whose value is null has nothing in any column.
+        # Always nullable: an event with a null value has nulls in all columns.
         return pa.field(field["name"], self.type(field["type"]))
 
     def _union(self, members: list[Any]) -> pa.DataType:
@@ -169,7 +169,7 @@ class _Types:
 
 
 def _with_known_types(schema: Any) -> Any:
-    """The schema without logical types that no column has: a UUID is its text, a time of day its number."""
+    """The schema without unsupported logical types: a UUID becomes text, a time of day a number."""
     if isinstance(schema, list):
         return [_with_known_types(member) for member in schema]
     if not isinstance(schema, dict):

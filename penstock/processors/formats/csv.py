@@ -1,4 +1,4 @@
-"""Records of CSV: one in each event, its fields in the order of the columns."""
+"""CSV records: one per event, with its fields in the order of the columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ END = "\r\n"
 
 
 def csv_splitter(width: int, delimiter: str, null: str) -> Split:
-    """Cuts a record of `width` fields; a field that is `null` has no value."""
+    """A function that splits a record of `width` fields; a field equal to `null` has no value."""
 
     def split(text: str) -> Sequence[str | None]:
         try:
@@ -31,8 +31,8 @@ def csv_splitter(width: int, delimiter: str, null: str) -> Split:
 
 
 def csv_line(values: Sequence[str | None], delimiter: str, null: str) -> str:
-    """A record without the end of its line."""
+    """A record without the line ending."""
     text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator=END)  # whose characters it quotes in fields
+    writer = csv.writer(text, delimiter=delimiter, lineterminator=END)  # fields that contain these are quoted
     writer.writerow([null if value is None else value for value in values])
     return text.getvalue().removesuffix(END)

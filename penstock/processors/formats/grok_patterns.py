@@ -1,4 +1,4 @@
-"""The patterns that grok users know by name, after those of Logstash."""
+"""The predefined grok patterns, based on those of Logstash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The place of a protobuf message in its file: it stands between the header of a registry and the message."""
+"""The indexes of a protobuf message in its file, which follow the header of a registry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.streams.decode.results import Mismatch
 
 
 def indexes_of(message: Descriptor) -> bytes:
-    """The place of a message in its file: the number of indexes, then each, as zigzag numbers."""
+    """The indexes of a message in its file: their number, then each index, as zigzag numbers."""
     path: list[int] = []
     inner: Descriptor | None = message
     while inner is not None:
@@ -20,7 +20,7 @@ def indexes_of(message: Descriptor) -> bytes:
 
 
 def behind_indexes(body: bytes) -> bytes:
-    """What follows the place of the message. The first message of a file has a single zero for it."""
+    """The body without the message indexes. For the first message of a file they are a single zero."""
     count, at = _read_varint(body, 0)
     for _ in range(count // 2):
         _, at = _read_varint(body, at)

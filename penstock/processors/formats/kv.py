@@ -14,11 +14,11 @@ ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def kv_splitter(names: Sequence[str], between: str, after_key: str) -> Split:
-    """Cuts text into pairs, with `between` between two of them and `after_key` after a name.
+    """A function that splits text into pairs, separated by `between`, with `after_key` after a name.
 
-    Names that are no columns are passed over, and of two with one name the later counts.
+    Names that are not columns are ignored, and of two pairs with the same name the later one is used.
     """
-    # A blank stands for any number of them, as people write logs.
+    # A blank as separator matches any number of blanks, as is common in logs.
     gap = r"\s+" if between.isspace() else rf"\s*{re.escape(between)}\s*"
     key, stop = re.escape(after_key), r"\s" if between.isspace() else re.escape(between)
     pair = re.compile(rf"((?:(?!{stop}|{key}).)+){key}({QUOTED}|(?:(?!{stop}).)*)", re.DOTALL)
@@ -48,7 +48,7 @@ def kv_splitter(names: Sequence[str], between: str, after_key: str) -> Split:
 
 
 def kv_line(pairs: Iterable[tuple[str, str | None]], between: str, after_key: str) -> str:
-    """Pairs as text; those without a value are left out."""
+    """Pairs as text; pairs without a value are omitted."""
     return between.join(
         f"{name}{after_key}{_quoted(value, between)}" for name, value in pairs if value is not None
     )

@@ -17,20 +17,20 @@ REFERENCE = re.compile(r"%\{(\w+)(?::([^:}]+))?(?::(\w+))?\}")
 TYPES = {"int": pa.int64(), "long": pa.int64(), "float": pa.float64(), "double": pa.float64()}
 TYPES |= {"string": pa.string(), "boolean": pa.bool_()}
 DEEPEST = 50
-"""Patterns inside patterns beyond which one of them is taken to hold itself."""
+"""The nesting depth of patterns above which a pattern is assumed to refer to itself."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A compiled pattern, and the column that each of its groups is."""
+    """A compiled pattern, and the columns of its groups."""
 
     expression: re.Pattern[str]
     columns: dict[str, tuple[str, ...]]
-    """Name of a column → the groups of which the first that matched has its value."""
+    """Column name → its groups; the first group that matched has the value."""
     schema: pa.Schema
 
     def splitter(self, names: Sequence[str]) -> Split:
-        """Cuts text into the values of these columns."""
+        """A function that splits text into the values of these columns."""
         groups = [self.columns[name] for name in names]
 
         def split(text: str) -> Sequence[str | None]:
@@ -43,7 +43,7 @@ class Pattern:
 
 
 def regex(text: str) -> Pattern:
-    """A regular expression of Python with named groups."""
+    """A Python regular expression with named groups."""
     expression = _compiled(text)
     names = list(expression.groupindex)
     return Pattern(
@@ -77,7 +77,7 @@ class _Grok:
         return REFERENCE.sub(lambda found: self._reference(*found.groups(), depth=depth), text)
 
     def add(self, name: str, group: str, kind: pa.DataType) -> None:
-        """A group of a column. One column may have several, in alternatives."""
+        """Add a group of a column. A column may have several groups, in alternatives."""
         self.groups.add(group)
         self.columns.setdefault(name, []).append(group)
         self.types.setdefault(name, kind)
@@ -97,7 +97,7 @@ class _Grok:
 
 
 def _compiled(text: str) -> re.Pattern[str]:
-    # Other languages, and the patterns that people have, write a named group without the P.
+    # Other languages, and many existing patterns, write a named group without the P.
     text = re.sub(r"\(\?<(?![=!])", "(?P<", text)
     try:
         return re.compile(text)

@@ -1,4 +1,4 @@
-"""Protobuf by a descriptor set, the file that `protoc --descriptor_set_out --include_imports` writes."""
+"""Protobuf messages, with a descriptor set written by `protoc --descriptor_set_out --include_imports`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Read = Callable[[Any], Any]
 
 
 def message_type(descriptors: bytes, name: str | None) -> Descriptor:
-    """The type of a message; `Invalid` if the set has none of that name."""
+    """The type of a message; raises `Invalid` if the set has no message with that name."""
     try:
         return _find(descriptors, name)
     except (DecodeError, TypeError, KeyError) as error:
@@ -72,7 +72,7 @@ def columns(message: Descriptor) -> pa.Schema:
 
 
 def protobuf_decoder(schema: pa.Schema, message: Descriptor, *, header: bool) -> Decode:
-    """Reads messages, with or without the header of a schema registry before them."""
+    """A function that decodes messages, with or without the header of a schema registry."""
     made = message_factory.GetMessageClass(message)
     read = _struct(message, only=schema.names)
 
@@ -95,7 +95,7 @@ def protobuf_decoder(schema: pa.Schema, message: Descriptor, *, header: bool) ->
 def protobuf_encoder(
     message: Descriptor, schema_id: int | None
 ) -> Callable[[pa.RecordBatch], Sequence[bytes | Mismatch]]:
-    """Writes messages; with `schema_id` after the header of a registry."""
+    """A function that encodes messages; with `schema_id`, they are preceded by the header of a registry."""
     made = message_factory.GetMessageClass(message)
     place = indexes_of(message)
 
@@ -139,7 +139,7 @@ def _single_type(field: FieldDescriptor, inside: tuple[str, ...]) -> pa.DataType
 
 
 def _struct(message: Descriptor, only: Sequence[str] | None = None) -> Read:
-    """Reads the fields of a message; a field with presence that is absent is null."""
+    """A function that reads the fields of a message; an absent field with presence is null."""
     fields = [field for field in message.fields if only is None or field.name in only]
     plan = [(field.name, _reader(field), field.has_presence) for field in fields]
 
@@ -171,7 +171,7 @@ def _single(field: FieldDescriptor) -> Read:
         return lambda value: value.seconds * 1_000_000 + value.nanos // 1_000
     if _is_wrapper(message):
         return lambda value: value.value
-    later: list[Read] = []  # a message that holds itself would be looked into for ever
+    later: list[Read] = []  # avoids endless recursion for a message that contains itself
 
     def read(value: Any) -> Any:
         if not later:
@@ -182,7 +182,7 @@ def _single(field: FieldDescriptor) -> Read:
 
 
 def _entry(field: FieldDescriptor) -> Descriptor | None:
-    """The message that holds a key and a value, if the field is a map."""
+    """The message with a key and a value, if the field is a map."""
     message = field.message_type
     return message if message is not None and message.GetOptions().map_entry else None
 

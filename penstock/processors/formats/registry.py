@@ -1,7 +1,7 @@
-"""A schema registry in the manner of Confluent's, and the header it puts before a value.
+"""A schema registry compatible with Confluent's, and the header of its values.
 
-The header is a zero byte and the id of the schema in four bytes. For protobuf the place of the message in its
-file follows.
+The header is a zero byte and the id of the schema in four bytes. For protobuf the indexes of the message in
+its file follow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 class RegistrySpec(Spec):
-    """Where schemas are kept."""
+    """A schema registry."""
 
     url: ServerUrl = Field(
         min_length=1, description="Address of the registry, such as `http://registry.example:8081`."
@@ -43,7 +43,7 @@ class RegistrySpec(Spec):
 
 
 class Registry:
-    """Asks a registry, once for each schema: an id never gets another meaning."""
+    """A client of a registry. Schemas are cached, since the schema of an id never changes."""
 
     def __init__(self, spec: RegistrySpec, policy: Policy) -> None:
         from penstock.frames.http.clients import client_of
@@ -56,7 +56,7 @@ class Registry:
         self._schemas: dict[int, str] = {}
 
     def schema(self, schema_id: int) -> str:
-        """The text of a schema; `Mismatch` if there is none of this id."""
+        """The text of a schema; raises `Mismatch` if there is none with this id."""
         if schema_id not in self._schemas:
             answer = self._ask("GET", f"/schemas/ids/{schema_id}")
             if answer is None:
@@ -67,14 +67,14 @@ class Registry:
         return self._schemas[schema_id]
 
     def latest(self, subject: str) -> tuple[int, str]:
-        """Id and text of the latest schema of a subject."""
+        """The id and text of the latest schema of a subject."""
         answer = self._ask("GET", f"/subjects/{subject}/versions/latest")
         if answer is None:
             raise Fault("unknown_subject", f"the registry {self.url} has no subject '{subject}'")
         return int(answer["id"]), str(answer["schema"])
 
     def _ask(self, method: str, path: str) -> dict[str, Any] | None:
-        """The answer; None if there is no such thing. An outage may pass, a refusal does not."""
+        """The response; None for status 404. An outage can be retried, a rejection can't."""
         import httpx
 
         try:
@@ -132,13 +132,13 @@ def unframed(value: bytes) -> tuple[int, bytes]:
 
 
 def framed(schema_id: int, body: bytes) -> bytes:
-    """A value with the header before it."""
+    """A value preceded by the header."""
     return HEADER.pack(0, schema_id) + body
 
 
 @lru_cache(maxsize=32)
 def _shared(spec: RegistrySpec, policy: Policy) -> Registry:
-    """One client per process, so that schemas are asked for once."""
+    """One client per process, so that each schema is requested once."""
     return Registry(spec, policy)
 
 

@@ -1,4 +1,4 @@
-"""The fields that `decode` and `encode` share: which format, and what each format wants to know."""
+"""The fields that `decode` and `encode` share: the format, and the options of each format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FormatProcessor(BatchProcessor):
     network: ClassVar[bool] = True
 
     type: str
-    # Before the options, so that each of them can be judged by it.
+    # Before the options, so that each of them can be validated against it.
     format: str = Field(description="Format of the value.")
     delimiter: str = Field(
         default=",",
@@ -90,18 +90,18 @@ class FormatProcessor(BatchProcessor):
         return (self.framing or ("registry" if self.registry else "none")) == "registry"
 
     def load(self) -> None:
-        """Read the file with the schema, so that it travels with the step."""
+        """Read the file with the schema, so that it is sent to the tasks with the step."""
         if self.schema_file is not None:
             self._schema = read_file(self.schema_file, "schema_file")
 
     def avro_schema(self) -> Any | None:
-        """What the file says, for Avro."""
+        """The Avro schema in the file, or None."""
         from penstock.processors.formats import avro
 
         return avro.parse(self._schema) if self._schema is not None else None
 
     def message_type(self) -> Any:
-        """What the file says, for protobuf."""
+        """The protobuf message type in the file."""
         from penstock.processors.formats import protobuf
 
         if self._schema is None:
@@ -110,5 +110,5 @@ class FormatProcessor(BatchProcessor):
 
 
 def needed(field: str, message: str) -> Invalid:
-    """A field that is missing for this format."""
+    """The error for a field that is required for this format."""
     return Invalid(Problem(code="missing_field", message=message, path=field, hint=f"add '{field}'"))

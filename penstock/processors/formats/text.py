@@ -1,4 +1,4 @@
-"""Formats of text: JSON, and events that are cut into pieces which are read as columns."""
+"""Text formats: JSON, and text that is split into pieces, which are parsed as columns."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from penstock.streams.decode.json_body import BLANK, decode_texts
 from penstock.streams.decode.results import Decoded, Misfit, Mismatch, nothing
 
 Decode = Callable[[list[bytes]], Decoded]
-"""Reads values into columns. The `line` of a misfit is the number of the value, from 1."""
+"""Decodes values into columns. The `line` of a misfit is the number of the value, from 1."""
 
 Split = Callable[[str], Sequence[str | None]]
-"""The piece of a text for each column; raises `Mismatch` if the text is not in the format."""
+"""Returns the piece of a text for each column; raises `Mismatch` if the text is not in the format."""
 
 
 def json_decoder(schema: pa.Schema) -> Decode:
-    """Reads JSON objects, as strictly as the door of a stream does."""
+    """A function that decodes JSON objects, as strictly as the ingestion of a stream."""
 
     def decode(values: list[bytes]) -> Decoded:
-        # Nothing at all is no JSON either, but the reader wants to see a first character.
+        # An empty value is not JSON either, but the reader needs a first character.
         found = decode_texts([value.strip(BLANK) or b" " for value in values], schema)
         return Decoded(found.batch, [_malformed(misfit) for misfit in found.misfits])
 
@@ -29,7 +29,7 @@ def json_decoder(schema: pa.Schema) -> Decode:
 
 
 def text_decoder(split: Split, schema: pa.Schema) -> Decode:
-    """Reads text that `split` cuts into pieces; what is nested is JSON in them."""
+    """A function that decodes text split by `split`; nested values are JSON."""
     blank = [None] * len(schema)
 
     def decode(values: list[bytes]) -> Decoded:

@@ -1,1 +1,1 @@
-"""What the `javascript` step is made of: V8 in its own process, and values on their way to it and back."""
+"""The implementation of the `javascript` step: V8 in its own process, and the conversion of values."""

@@ -1,8 +1,8 @@
-"""V8 in a process of its own: what a script does to its engine, a Spark task survives.
+"""V8 in a separate process: a Spark task survives whatever a script does to its engine.
 
-Run as a program by `sandbox`. Messages are JSON, with their length before them. The first is the program, and
-the answer says whether it is ready; each other one is a batch. After a limit was reached, the context is
-thrown away, and a second answer says whether the program is ready again.
+Run as a program by `sandbox`. Messages are JSON, preceded by their length. The first message is the program,
+and the response states whether it is ready; each further message is a batch. After a limit was reached, the
+context is discarded, and a second response states whether the program is ready again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from py_mini_racer import JSEvalException, JSParseException, MiniRacer, init_min
 PRELUDE = "prelude.js"
 LENGTH = struct.Struct("<Q")
 SHORTEST_NAP = 0.001
-"""Between two looks at the clock, in seconds, when a limit is near."""
+"""Seconds between two checks of the clock when a limit is near."""
 
 EXPORT = re.compile(
     r"^([ \t]*)export[ \t]+(?:default[ \t]+)?((?:async[ \t]+)?(?:function|const|let|var|class)[ \t]+(\w+))",
@@ -33,7 +33,7 @@ PLACE = re.compile(r"<anonymous>:(\d+): (.*)")
 
 
 class Limit(Exception):
-    """A limit was reached; the context is not to be used again."""
+    """A limit was reached; the context must not be used again."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -41,7 +41,7 @@ class Limit(Exception):
 
 
 class Unloadable(Exception):
-    """The program cannot even be read."""
+    """The program cannot be loaded."""
 
     def __init__(self, source: int, message: str) -> None:
         super().__init__(source, message)
@@ -56,13 +56,13 @@ class Engine:
         limits = program["limits"]
         self.cpu, self.wall = limits["cpu_ms"] / 1000, limits["timeout_ms"] / 1000
         self.memory = limits["mem_mb"]
-        # Near this size V8 collects garbage often, which is when MiniRacer looks at its limit. What wants far
-        # more at once ends the process.
+        # Near this size V8 collects garbage often, which is when MiniRacer checks its limit. A much larger
+        # allocation ends the process.
         init_mini_racer(flags=(*FLAGS, f"--max-heap-size={self.memory * 5 // 4 + 16}"))
 
     async def open(self) -> None:
-        """Make a new context and read the program."""
-        # Inside a running loop MiniRacer uses that one, and starts no thread.
+        """Create a new context and load the program."""
+        # Inside a running event loop, MiniRacer uses that loop and starts no thread.
         self.racer = MiniRacer()
         self.racer.set_hard_memory_limit(self.memory * 2**20)
         self.used = False
@@ -76,13 +76,13 @@ class Engine:
             raise Unloadable(0, _first_line(error)) from None
 
     async def run(self, text: str) -> str:
-        """The answer of the script to a batch."""
+        """The response of the script to a batch."""
         try:
             answer = await self._limited(self.process.cancelable()(text))
         except Limit as limit:
             if limit.code != "js_memory_limit" or not self.used:
                 raise
-            # What earlier batches left behind counts for V8, too: only a new context can tell.
+            # V8 also counts memory left by earlier batches: only a new context shows the cause.
             self.close()
             await self.open()
             answer = await self._limited(self.process.cancelable()(text))
@@ -90,11 +90,11 @@ class Engine:
         return str(answer)
 
     def close(self) -> None:
-        """Throw the context away. Waits for what V8 does not interrupt."""
+        """Discard the context. Waits for code that V8 does not interrupt."""
         self.racer.close()
 
     async def _define(self, index: int, name: str, source: str) -> None:
-        """Read a script, and if it is a module of its own kind, make it one of ours."""
+        """Load a script; an ES module is converted to `exports`."""
         try:
             await self._eval(index, name, source)
         except JSParseException as error:
@@ -116,13 +116,13 @@ class Engine:
     async def _limited(self, call: Any) -> Any:
         """The result of a call into V8, which is stopped when it takes too long.
 
-        The processor time of this process is that of V8: everything else in it waits.
+        The processor time of this process is that of V8: everything else in the process waits.
         """
         task = asyncio.ensure_future(call)
         cpu, wall = time.process_time() + self.cpu, time.monotonic() + self.wall
         try:
             while True:
-                # Processor time does not pass faster than the clock, so nothing can be over before.
+                # Processor time does not pass faster than the clock, so no limit can be reached earlier.
                 left = min(cpu - time.process_time(), wall - time.monotonic())
                 done, _ = await asyncio.wait([task], timeout=max(left, SHORTEST_NAP))
                 if done:
@@ -140,7 +140,7 @@ class Engine:
 
 
 def prelude() -> str:
-    """The script that surrounds the user's, from a file or, on an executor, from an archive."""
+    """The script that wraps the user's script, from a file or, on an executor, from an archive."""
     place = Path(__file__).with_name(PRELUDE)
     if place.exists():
         return place.read_text()
@@ -161,7 +161,7 @@ def _first_line(error: Exception) -> str:
 
 
 async def serve(source: IO[bytes], target: IO[bytes]) -> None:
-    """Answer one message after the other, until there is none."""
+    """Process one message after the other, until the input ends."""
     program = read(source)
     if program is None:
         return
@@ -180,7 +180,7 @@ async def serve(source: IO[bytes], target: IO[bytes]) -> None:
 
 
 async def _opened(engine: Engine, target: IO[bytes]) -> bool:
-    """Make the context; the answer says whether it is ready."""
+    """Create the context, and respond whether it is ready."""
     try:
         await engine.open()
         answer: dict[str, Any] = {"ready": True}
@@ -194,7 +194,7 @@ async def _opened(engine: Engine, target: IO[bytes]) -> bool:
 
 
 def read(source: IO[bytes]) -> bytes | None:
-    """A message; None at the end."""
+    """The next message; None at the end."""
     head = source.read(LENGTH.size)
     return source.read(*LENGTH.unpack(head)) if len(head) == LENGTH.size else None
 
@@ -207,5 +207,5 @@ def write(target: IO[bytes], message: bytes) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, whose end is the end of stdin
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent; when it ends, stdin closes
     asyncio.run(serve(sys.stdin.buffer, sys.stdout.buffer))

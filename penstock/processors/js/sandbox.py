@@ -1,4 +1,4 @@
-"""The process with V8, seen from the task that uses it."""
+"""The process with V8, from the perspective of the task that uses it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from penstock.processors.base import Refused
 from penstock.specs.base import Spec
 
 Columns = Sequence[tuple[str, Any]]
-"""Names and shapes; see `prelude.js`."""
+"""The names and shapes of columns; see `prelude.js`."""
 
 META = "$meta"
 CHILD = Path(__file__).with_name("child.py")
 START_SECONDS = 60.0
-"""For a process to start on a busy machine."""
+"""Seconds that a process may take to start on a busy machine."""
 GRACE_SECONDS = 1.0
-"""Seconds after which V8's process is ended, since V8 does not interrupt some of its own functions."""
+"""Seconds beyond a limit after which V8's process is ended: V8 does not interrupt some of its functions."""
 KEPT = 4
-"""Processes of scripts that were used last. A Python worker of Spark serves several flows in turn."""
+"""The number of script processes to keep, most recently used first: a Python worker of Spark serves several
+flows in turn."""
 
 
 class Limits(Spec):
@@ -44,19 +45,19 @@ class Limits(Spec):
 
 @dataclass(frozen=True)
 class Program:
-    """A script with all it needs, as it travels to the tasks."""
+    """A script with everything it needs, as sent to the tasks."""
 
     text: bytes
-    """What the process with V8 reads."""
+    """The message for the process with V8."""
     limits: Limits
     meta: bool
-    """Whether the script uses `$meta`. If not, it is not passed."""
+    """Whether the script uses `$meta`. If not, the metadata is not passed."""
 
 
 def make_program(
     sources: Sequence[tuple[str, str]], given: Columns, made: Columns, sinks: Sequence[str], limits: Limits
 ) -> Program:
-    """A program: names and texts of the script and its modules, and the columns before and after it."""
+    """A program: names and texts of the script and its modules, and its input and output columns."""
     meta = any(META in text for _, text in sources)
     whole = {
         "sources": sources,
@@ -70,7 +71,7 @@ def make_program(
 
 
 class Unloadable(Exception):
-    """A script that cannot be read: which of the sources, and why."""
+    """A script cannot be loaded: the index of the source, and the reason."""
 
     def __init__(self, source: int, message: str) -> None:
         super().__init__(source, message)
@@ -78,7 +79,7 @@ class Unloadable(Exception):
 
 
 class _Crashed(Exception):
-    """The process ended by itself, with this status."""
+    """The process exited on its own, with this status."""
 
 
 class Sandbox:
@@ -91,7 +92,7 @@ class Sandbox:
         self.ready = False
 
     def open(self) -> None:
-        """Start the process, unless it runs. Raises `Unloadable`."""
+        """Start the process, unless it is running. Raises `Unloadable`."""
         if self.process is not None and not self.ready and not self._renewed():
             self.close()
         if self.process is None:
@@ -102,7 +103,7 @@ class Sandbox:
         try:
             answer = self._ask(batch)
         except _Crashed:
-            try:  # whoever ended it: the same batch in a new process tells whether it was the script
+            try:  # running the same batch in a new process shows whether the script caused it
                 answer = self._ask(batch)
             except _Crashed as crash:
                 message = f"the script ran out of memory and V8 exited (status {crash.args[0]})"
@@ -120,9 +121,9 @@ class Sandbox:
             process.communicate()
 
     def _start(self) -> None:
-        # Nothing of the environment, where secrets may be, is of use to a script.
+        # A script needs nothing from the environment, which may contain secrets.
         env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        # As a file: the package takes longer to load. An executor of a cluster has it in an archive.
+        # As a file: the package takes longer to load. On an executor of a cluster it is in an archive.
         program = [str(CHILD)] if CHILD.exists() else ["-m", "penstock.processors.js.child"]
         command = [sys.executable, "-P", *program]
         pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
@@ -139,7 +140,7 @@ class Sandbox:
             raise Fault("js_engine", "the process with V8 did not start") from None
 
     def _renewed(self) -> bool:
-        """Whether there is a new context after a limit."""
+        """Whether there is a new context after a limit was reached."""
         try:
             self._loaded(self._receive(GRACE_SECONDS))
         except (_Crashed, TimeoutError):
@@ -207,7 +208,7 @@ _SANDBOXES: OrderedDict[Program, Sandbox] = OrderedDict()
 
 
 def sandbox_for(program: Program) -> Sandbox:
-    """The sandbox of a program in this process; it may have run batches of earlier tasks."""
+    """The sandbox of a program in this process, which may have processed batches of earlier tasks."""
     found = _SANDBOXES.pop(program, None) or Sandbox(program)
     _SANDBOXES[program] = found
     while len(_SANDBOXES) > KEPT:

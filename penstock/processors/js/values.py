@@ -1,8 +1,8 @@
-"""Arrow columns as the JSON that a script is given, and back.
+"""Conversion of Arrow columns to the JSON input of a script, and back.
 
-Values in JSON are those of `penstock.streams.rendering`, and what is accepted from a script is what
-`penstock.streams.decode` accepts from everybody else. In between, integers beyond 2^53 travel as text, for
-JavaScript reads every number in JSON as floating point.
+JSON values are those of `penstock.streams.rendering`, and a script may return the values that
+`penstock.streams.decode` accepts. In between, integers beyond 2^53 are passed as text, since JavaScript reads
+every number in JSON as floating point.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from penstock.streams.rendering import plain_values
 SAFE = 2**53 - 1
 META = ("key", "headers", "offset", "time", "sinks")
 OPAQUE = {b"variant", b"geometry", b"geography"}
-"""Marks that Spark puts into structs which are none."""
+"""Metadata by which Spark marks structs that represent other types."""
 DUMP = orjson.OPT_SERIALIZE_NUMPY
 
 
 def shape(kind: pa.DataType) -> Any:
-    """What a script must know of a type; see `prelude.js`. Raises `TypeError` if it has no such values."""
+    """The shape of a type for a script; see `prelude.js`. Raises `TypeError` for an unsupported type."""
     if is_.is_struct(kind) and not any(OPAQUE & (field.metadata or {}).keys() for field in kind):
         return {"struct": [(field.name, shape(field.type)) for field in kind]}
     if is_.is_list(kind):
@@ -58,7 +58,7 @@ def shape(kind: pa.DataType) -> Any:
 
 
 def encode(batch: pa.RecordBatch, *, meta: bool) -> bytes:
-    """A batch for a script."""
+    """A batch as the JSON input of a script."""
     columns, special = [], []
     for i, (name, array) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
         if name == EVENT:
@@ -79,7 +79,7 @@ def encode(batch: pa.RecordBatch, *, meta: bool) -> bytes:
 
 
 def _values(array: pa.Array) -> tuple[Any, bool]:
-    """What JSON is made of, and whether there are numbers among it that travel as text."""
+    """The values for JSON, and whether some numbers are passed as text."""
     kind = array.type
     if is_.is_string(kind):
         return array.to_pylist(), False
@@ -95,13 +95,13 @@ def _values(array: pa.Array) -> tuple[Any, bool]:
 
 
 def _times(array: pa.Array) -> list[str | None]:
-    """Times as `plain_values` has them, by the column."""
+    """Times in the format of `plain_values`, for a whole column."""
     texts = pc.replace_substring(array.cast(pa.string()), " ", "T")
     return list(pc.replace_substring_regex(texts, r"\.?0*(Z?)$", r"\1").to_pylist())
 
 
 def _beyond(array: pa.Array) -> tuple[bool, bool]:
-    """Whether there are integers beyond 2^53, and whether there are numbers that JSON has not."""
+    """Whether there are integers beyond 2^53, and whether there are numbers that JSON does not have."""
     large = infinite = False
     for leaf in _leaves(array):
         if is_.is_int64(leaf.type):
@@ -114,7 +114,7 @@ def _beyond(array: pa.Array) -> tuple[bool, bool]:
 
 
 def _leaves(array: pa.Array) -> Iterator[pa.Array]:
-    """The columns inside a nested one. The keys of maps are text in any case."""
+    """The columns inside a nested column. The keys of maps are always text."""
     kind = array.type
     if is_.is_struct(kind):
         for i in range(kind.num_fields):
@@ -139,7 +139,7 @@ def _as_text(kind: pa.DataType) -> pa.DataType:
 
 
 def decode(values: list[Any], field: pa.Field, *, odd: bool) -> tuple[pa.Array, dict[int, Mismatch]]:
-    """A column that a script gave, and by row what does not fit. `odd`: not all are of the plain kind."""
+    """A column returned by a script, and the mismatches by row. `odd`: some values are not plain."""
     if not odd:
         try:
             made = _column(values, field.type)
@@ -160,9 +160,9 @@ def decode(values: list[Any], field: pa.Field, *, odd: bool) -> tuple[pa.Array, 
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Values of the plain kind, all at once."""
+    """Convert plain values, all at once."""
     if shape(kind) in ("int", "bool", "text") or is_.is_float64(kind):
         return pa.array(values, kind)
-    if is_.is_float32(kind):  # Arrow makes infinity of a number that is too large
+    if is_.is_float32(kind):  # Arrow converts a number that is too large to infinity
         raise Unsure
     return parse_texts(pa.array(values, pa.string()), kind)

@@ -1,4 +1,4 @@
-"""Batches through a script."""
+"""Processing of batches by a script."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from penstock.processors.support.parts import Part, merged, one_batch, parts
 
 
 class ScriptWork:
-    """The function over batches that a script is."""
+    """A script as a function over batches."""
 
     def __init__(self, program: Program, output: pa.Schema) -> None:
         self.program, self.output = program, output
         self.sandbox = sandbox_for(program)
 
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
-        """What the script makes of a batch, or of each of the windows in it."""
+        """The output of the script for a batch, or for each of its windows."""
         return merged([self._call(part) for part in parts(batch)], self._schema(batch))
 
     def _call(self, part: Part) -> Outcome:
         try:
             answer = self.sandbox.run(encode(part.batch, meta=self.program.meta))
-        except Unloadable as error:  # it could be read when the flow was planned
+        except Unloadable as error:  # it could be loaded when the flow was planned
             raise Fault("js_load", error.message) from None
         except Refused as refused:
             return self._failed(part, refused.code, refused.message, [])
@@ -37,7 +37,7 @@ class ScriptWork:
         if "rows" not in answer:
             return self._failed(part, answer["code"], answer["message"], logs)
         columns, faults = self._columns(answer)
-        # Of a single event everything comes; else only copies of it are known to come from an event.
+        # With a single input event, all output comes from it; otherwise only copies are known to.
         rows = [0] * len(answer["rows"]) if part.batch.num_rows == 1 else answer["rows"]
         bad: dict[int, BadEvent] = {}
         for made, (code, message) in sorted(faults.items()):
@@ -47,14 +47,14 @@ class ScriptWork:
             bad.setdefault(row, BadEvent(part.start + row, code, message))
         event = _event(part, answer["rows"], answer["meta"])
         batch = pa.RecordBatch.from_arrays([*columns, event], schema=self._schema(part.batch))
-        if bad:  # an event that gave several goes on with all of them or with none
+        if bad:  # if an event has several output events, all of them continue or none
             batch = batch.filter(pa.array([row not in bad for row in rows], pa.bool_()))
         return Outcome(batch, list(bad.values()), logs)
 
     def _failed(self, part: Part, code: str, message: str, logs: list[str]) -> Outcome:
-        """The whole part is bad, if it cannot be divided; else that is tried.
+        """The outcome of a failed part, if it cannot be divided; otherwise raises `Refused`, to divide it.
 
-        Half a window is another window. Where there is one event only, what it has printed is kept.
+        Windows are not divided: half a window is another window. For a single event, its log lines are kept.
         """
         if part.window is None and part.batch.num_rows > 1:
             raise Refused(code, message)
@@ -63,7 +63,7 @@ class ScriptWork:
         return Outcome(empty, [BadEvent(row, code, message) for row in rows], logs)
 
     def _columns(self, answer: dict[str, Any]) -> tuple[list[pa.Array], dict[int, tuple[str, str]]]:
-        """The columns, and by row what is wrong; of several faults the first."""
+        """The columns, and the first fault of each faulty row."""
         faults: dict[int, tuple[str, str]] = {}
         for row, code, message in answer["faults"]:
             faults.setdefault(row, (code, message))
@@ -80,7 +80,7 @@ class ScriptWork:
 
 
 def _event(part: Part, rows: list[int], changes: list[Any]) -> pa.StructArray:
-    """What is known of the events that come out: of a copy the same as of its original."""
+    """The metadata of the output events: a copy has the metadata of its original."""
     event = part.batch.column(EVENT)
     kept = event.take(pa.array([row if row >= 0 else None for row in rows], pa.int32()))
     if not changes and part.window is None:
@@ -91,7 +91,7 @@ def _event(part: Part, rows: list[int], changes: list[Any]) -> pa.StructArray:
         values = columns[name].to_pylist()
         for change in changes:
             values[change[0]] = change[at]
-        if name == "headers":  # Arrow wants the pairs of a map to be tuples
+        if name == "headers":  # Arrow requires the pairs of a map to be tuples
             values = [value and [*map(tuple, value)] for value in values]
         columns[name] = pa.array(values, columns[name].type)
     if part.window is not None:

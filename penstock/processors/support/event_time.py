@@ -1,11 +1,11 @@
-"""Times of events, their order and the watermark: what steps that remember events share.
+"""Event times, their order and the watermark, for stateful steps.
 
 Whether an event is late is decided event by event, in the order in which the events were read: by the latest
-time of all events before it. So it does not matter how they are cut into batches. Spark's own watermark moves
-between micro-batches only, so it is never ahead of that: it closes and forgets, and drops nothing.
+time of all events before it. So batch boundaries do not matter. Spark's own watermark only moves between
+micro-batches, so it is never ahead of that time: it closes windows and removes state, and drops nothing.
 
-A flow has one watermark. Spark sets it at the first step that remembers; steps after it go by the same, over
-a column that has kept its mark: the time column of the first step, or the `window_end` of a window.
+A flow has one watermark. Spark sets it at the first stateful step; later steps use the same watermark, over a
+column that has kept its mark: the time column of the first step, or the `window_end` of a window.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
 SYSTEM = "system"
-"""In place of a column: the time at which an event was appended to its stream, or else was read."""
+"""Used instead of a column: the time at which an event was appended to its stream, or else was read."""
 
 TIME_FIELD = (
     "Event time: a TIMESTAMP column, or `system`: when the event was appended to its stream or, for other "
@@ -44,20 +44,20 @@ LATEST = "$latest"
 """The name under which the latest time of a flow's events is observed."""
 
 DELAY = "spark.watermarkDelayMs"
-"""Spark's own mark on a column that has a watermark. Inside a step only `$time` has it: Spark allows one."""
+"""Spark's own mark on a column with a watermark. Inside a step only `$time` has it: Spark allows one."""
 
 TIMED = "penstock.timed"
-"""Our mark, with the same delay, on the column that people see: further steps go by it."""
+"""Penstock's mark, with the same delay, on the visible column: later steps use it."""
 
 ENDS = "penstock.ends"
-"""Our mark on a column that tells where a window ends: its last moment is just before."""
+"""Penstock's mark on a column with the end of a window: the last moment of the window is just before it."""
 
 LATEST_SO_FAR = "penstock.latest"
 """The local property with the latest time of all events in earlier batches, by name, as JSON."""
 
 
 Division = Callable[["DataFrame"], tuple["DataFrame", Sequence[str]]]
-"""The frame with `$time`, with further columns, and the names of those by which its events are divided."""
+"""Adds columns to a frame with `$time`; returns it, and the names of the columns to partition events by."""
 
 
 def _evenly(df: DataFrame) -> tuple[DataFrame, Sequence[str]]:
@@ -65,7 +65,7 @@ def _evenly(df: DataFrame) -> tuple[DataFrame, Sequence[str]]:
 
 
 def time_column(df: DataFrame, time: str, *, field: str = "time") -> Column:
-    """The time of an event; `Invalid` if there is no such column."""
+    """The time of an event; raises `Invalid` if there is no such column."""
     from pyspark.sql import functions as f
 
     if time == SYSTEM:
@@ -100,10 +100,10 @@ def timed(
     observed: str = LATEST,
     divided: Division = _evenly,
 ) -> DataFrame:
-    """The frame under a watermark: with the hidden column `$time`, and with `place` and `latest` in `$event`.
+    """The frame with a watermark: with the hidden column `$time`, and with `place` and `latest` in `$event`.
 
-    The watermark is that of an earlier step, if there is one. Else the ticks of the clock come in here: they
-    move the watermark, and go no further; and events are `divided` among the tasks.
+    The watermark is that of an earlier step, if there is one. Otherwise clock ticks are added here: they move
+    the watermark, and are then removed; and events are `divided` among the tasks.
     """
     from pyspark.sql import functions as f
 
@@ -120,25 +120,25 @@ def timed(
         return _placed(_marked(df, name, stage.delay_ms), observed=observed)
     behind = stage.batch.max_ms + IDLE_MS
     clock = ticks(df.sparkSession, stage.site.state, system=time == SYSTEM, behind_ms=behind)
-    # `$event` is not NULL in a tick either: Spark would carry it through shuffles to find out whether it is.
+    # `$event` is not NULL in a tick either: else Spark would carry it through shuffles to check for NULL.
     known = {name: f.col(TICK_TIME), EVENT: event_from()}
     nothing = [
         known.get(each.name, f.lit(None).cast(each.dataType)).alias(each.name) for each in df.schema.fields
     ]
     both = df.withColumn(TICK, f.lit(False)).union(clock.select(*nothing, f.lit(True).alias(TICK)))
     marked = both.withWatermark(quote(name), f"{stage.delay_ms} milliseconds")
-    # A condition that names the time stays above the watermark; Spark would put any other below it, and the
-    # ticks would move nothing.
+    # A condition on the time stays above the watermark; Spark would push any other condition below it, and
+    # the ticks would have no effect.
     real = ~f.col(quote(TICK)) | (at < f.lit("0001-01-01").cast("timestamp"))
-    # Spark also finds conditions by itself, such as that a key to join by is not NULL, which it is in a tick.
-    # It puts none of them below what is observed.
+    # Spark also infers conditions, such as that a join key is not NULL, which it is in a tick. It does not
+    # push them below an observation.
     latest = f.max(f.unix_millis(at)).alias("latest")
     events = marked.filter(real).drop(TICK).observe(observed, latest)
     return _placed(*divided(_marked(events, name, stage.delay_ms)), observed=observed)
 
 
 def _marked(df: DataFrame, name: str, delay_ms: int) -> DataFrame:
-    """The frame with `$time`, the only column with Spark's mark, beside the column that it comes from."""
+    """The frame with `$time`, the only column with Spark's mark, in addition to its original column."""
     from pyspark.sql import functions as f
 
     at = f.col(quote(name))
@@ -159,7 +159,7 @@ def _placed(df: DataFrame, by: Sequence[str] = (), *, observed: str) -> DataFram
     if df.isStreaming:
         judged, place, latest = shuffled_in_order(df, offset, given, time, observed, by)
         judged = judged.withColumn(PLACE, place).withColumn(BEFORE, latest)
-    else:  # the few events of a test run: one task judges all of them
+    else:  # the few events of a test run: one task processes all of them
         read = df.withColumn(PARTITION, f.spark_partition_id()).repartition(1)
         judged = read.withColumn(
             JUDGED, _judge(observed)(f.coalesce(given, offset), f.col(quote(PARTITION)), time)
@@ -172,7 +172,7 @@ def _placed(df: DataFrame, by: Sequence[str] = (), *, observed: str) -> DataFram
 
 
 def passed_by(delay_ms: int, end: Column) -> Column:
-    """Whether what ends at a time, in milliseconds, had ended by that much when an event was read."""
+    """Whether a time, in milliseconds, was passed by at least `delay_ms` when an event was read."""
     from pyspark.sql import functions as f
 
     latest = f.col(quote(EVENT, "latest"))
@@ -180,14 +180,14 @@ def passed_by(delay_ms: int, end: Column) -> Column:
 
 
 def _is_timed(df: DataFrame) -> bool:
-    """Whether a step before has set the watermark."""
+    """Whether an earlier step has set the watermark."""
     if not df.isStreaming:
         return any(TIMED in each.metadata for each in df.schema.fields)
     return has_watermark(df)
 
 
 def _delay(df: DataFrame, time: str, field: str) -> int:
-    """The delay of the watermark over a time column; `Invalid` if no earlier step has marked it."""
+    """The delay of the watermark on a time column; raises `Invalid` if no earlier step has marked it."""
     marked = [each.name for each in shown_schema(df).fields if TIMED in each.metadata]
     found = None if time == SYSTEM else _field(df, time, field)
     if found is None or found.name not in marked:
@@ -205,10 +205,10 @@ def end_marks(df: DataFrame) -> dict[str, Any]:
 
 @cache
 def _judge(observed: str) -> Any:
-    """A function of Spark over the offset, the partition and the time of each event.
+    """A Spark function over the offset, the partition and the time of each event.
 
-    It gives the place of the event and the latest time before it. It holds these numbers of a whole
-    micro-batch: partitions come in any order, each of them in its own.
+    It returns the place of the event and the latest time before it. It holds these numbers for a whole
+    micro-batch: partitions arrive in any order, the events of each partition in their own order.
     """
     import pyarrow as pa
     from pyspark.sql.pandas.functions import arrow_udf
@@ -226,11 +226,11 @@ def _judge(observed: str) -> Any:
             yield found.slice(first, len(chunk))
             first += len(chunk)
 
-    # Spark reads from the types what kind of function it is, and does not find them in this module.
+    # Spark infers the kind of function from the type hints, and can't resolve them in this module.
     numbers = tuple[pa.Array, pa.Array, pa.Array]
     judged.__annotations__ = {"chunks": Iterator[numbers], "return": Iterator[pa.Array]}
     untyped: Any = arrow_udf
-    # Spark would move conditions of later steps below a function that it takes for deterministic.
+    # Spark would move conditions of later steps below a deterministic function.
     return untyped(judged, returnType="place BIGINT, latest BIGINT").asNondeterministic()
 
 
@@ -240,10 +240,10 @@ NEVER = -(2**63)
 def in_order(
     offsets: np.ndarray[Any, Any], partitions: np.ndarray[Any, Any], times: np.ndarray[Any, Any], so_far: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Each event's place by offset and partition, and the greatest of `so_far` and the times before it."""
+    """Each event's place by offset and partition, and the maximum of `so_far` and the times before it."""
     import numpy as np
 
-    order = np.lexsort((partitions, offsets))  # stable: within a partition events stay as they came
+    order = np.lexsort((partitions, offsets))  # stable: within a partition events keep their order
     places, latest = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
     places[order] = np.arange(len(times))
     latest[order] = np.maximum.accumulate(np.concatenate(([so_far], times[order])))[:-1]

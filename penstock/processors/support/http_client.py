@@ -1,4 +1,4 @@
-"""Calls of an HTTP service: tried again, held to a rate and remembered for a while."""
+"""Calls of an HTTP service, with retries, a rate limit and a cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUCCESS = range(200, 300)
 
 
 class Retry(Spec):
-    """When a call is made again."""
+    """Retries of calls."""
 
     attempts: int = Field(default=3, ge=1, description="Maximum number of attempts.")
     statuses: list[int] = Field(
@@ -40,7 +40,7 @@ class Retry(Spec):
 
 
 class Cache(Spec):
-    """How long answers are remembered, in each Python process of Spark."""
+    """Caching of responses, in each Python process of Spark."""
 
     ttl_ms: int = Field(default=60_000, ge=1, description="How long a response is cached.")
     max_entries: int = Field(default=10_000, ge=1, description="Maximum number of cached responses.")
@@ -56,13 +56,13 @@ class Request:
 
     @property
     def shown(self) -> str:
-        """The call as it is shown: without the part after `?`, which may be secret."""
+        """The call for display: without the part after `?`, which may be secret."""
         return f"{self.method} {self.url.partition('?')[0]}"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a service. `problem` says why there is none, or why it is unusable."""
+    """The response of a service. `problem` is the reason why there is none, or why it is unusable."""
 
     status: int | None = None
     body: bytes = b""
@@ -75,7 +75,7 @@ Call = Callable[[Request], Answer]
 
 @dataclass
 class Service:
-    """The service as the tasks of one process see it."""
+    """The service, shared by the tasks of one process."""
 
     client: httpx.Client
     headers: Mapping[str, str]
@@ -90,7 +90,7 @@ class Service:
             self._known = TTLCache(self.cache.max_entries, self.cache.ttl_ms / 1000)
 
     def call(self, request: Request) -> Answer:
-        """The answer of the service, or one that it has given before."""
+        """The response of the service, or a cached one."""
         if self._known is None:
             return self._tried(request)
         with self._lock:
@@ -113,7 +113,7 @@ class Service:
         return answer
 
     def _once(self, request: Request) -> tuple[Answer, float | None]:
-        """The answer, and for how many seconds the service asks to be left alone."""
+        """The response, and the seconds to wait that the service requests."""
         import httpx
 
         if self.limit is not None:
@@ -125,7 +125,7 @@ class Service:
             )
         except httpx.TimeoutException:
             return Answer(problem=f"{request.shown} did not answer in time", code="http_timeout"), None
-        except PenstockError as error:  # of the login
+        except PenstockError as error:  # of the authentication
             return Answer(problem=error.problems[0].message, code=error.problems[0].code), None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return Answer(problem=f"{request.shown} failed: {error or type(error).__name__}"), None
@@ -136,17 +136,17 @@ class Service:
         if asked_s is not None:
             return min(asked_s, longest)
         doubled: float = min(self.retry.backoff_ms / 1000 * 2 ** (attempt - 1), longest)
-        return doubled * random.uniform(0.5, 1.0)  # callers that failed together do not come back together
+        return doubled * random.uniform(0.5, 1.0)  # callers that failed together do not retry together
 
 
 def answer_of(request: Request, status: int, body: bytes) -> Answer:
-    """An answer, which is of use if its status says so."""
+    """A response, with a problem unless its status means success."""
     problem = None if status in SUCCESS else f"{request.shown} answered {status}"
     return Answer(status, body, problem, "http_status")
 
 
 def given_answers(given: Any) -> Call:
-    """The given answers of a test run: a list in order, or a map by URL."""
+    """The given responses of a test run: a list in order, or a map by URL."""
     turn = iter(given) if isinstance(given, list) else None
     by_url = given if isinstance(given, Mapping) else {}
 

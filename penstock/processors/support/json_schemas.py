@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST = 10
-"""The most violations that are reported for one event."""
+"""The maximum number of violations that are reported for one event."""
 
 
 @lru_cache(maxsize=32)
@@ -25,7 +25,7 @@ def _validator(schema: str) -> Any:
 
 
 def check(schema: str, field: str) -> None:
-    """Raises `Invalid` at `field` for what is no JSON Schema."""
+    """Raise `Invalid` at `field` if the text is not a JSON Schema."""
     try:
         _validator(schema)
     except ValueError as error:
@@ -36,11 +36,11 @@ def check(schema: str, field: str) -> None:
 
 
 def violations(schema: str, texts: pa.Array) -> pa.Array:
-    """The violations of each text; none if it is valid. Null is valid."""
+    """The violations of each text; empty if it is valid. Null is valid."""
     import pyarrow as pa
 
     validator = _validator(schema)
-    # Bytes, for the strings of a raw stream need not be UTF-8.
+    # As bytes, since strings of a raw stream need not be UTF-8.
     values = texts.cast(pa.binary()).to_pylist()
     return pa.array(
         [_wrong(validator, value) for value in values], pa.list_(pa.field("element", pa.string()))
@@ -65,5 +65,5 @@ def _wrong(validator: Any, text: bytes | None) -> list[str]:
 
 
 def _refuse(uri: str) -> NoReturn:
-    """A schema that has to be fetched is not fetched: it could change, or be anybody's."""
+    """Reject references to remote schemas: they could change, or be untrusted."""
     raise ValueError(f"{uri} is not part of the schema")

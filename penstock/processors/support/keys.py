@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def key_columns(df: DataFrame, keys: Sequence[str], *, field: str = "keys") -> dict[str, Column]:
-    """The columns that `keys` name, by the name that each has at the end of its path.
+    """The columns of `keys`, by the last name in each path.
 
-    Raises `Invalid` at `field` for what is not there, is named twice or cannot be compared.
+    Raises `Invalid` at `field` for a key that is missing, duplicate or cannot be compared.
     """
     from pyspark.sql import functions as f
 
@@ -45,7 +45,7 @@ def key_columns(df: DataFrame, keys: Sequence[str], *, field: str = "keys") -> d
 
 
 def comparable(kind: DataType) -> bool:
-    """Whether Spark can group, join and hash by values of a type: not where a map or a variant is in it."""
+    """Whether Spark can group, join and hash by values of a type: not if it contains a map or a variant."""
     from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
     if isinstance(kind, StructType):

@@ -1,4 +1,4 @@
-"""The parts of a batch that a script is called with: the events of a window stay together."""
+"""The parts of a batch for which a script is called: the events of a window stay together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Part:
     """The events of one call: a whole batch, or one window of it."""
 
     start: int
-    """Its first row in the batch."""
+    """The first row of the part in the batch."""
     batch: pa.RecordBatch
     window: str | None
 

@@ -1,4 +1,4 @@
-"""The user's own Python: read without running it, and run over batches."""
+"""User-defined Python code: checked without running it, and run over batches."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from penstock.streams.decode.results import Mismatch
 Function = Literal["process", "process_row"]
 
 MOST_LINES = 100
-"""Lines that a batch may print."""
+"""The maximum number of lines that a batch may print."""
 
 _MODULES: LRUCache[tuple[str, str], dict[str, Any]] = LRUCache(32)
-"""Code is run once per process, so that what it imports or loads is there for all batches."""
+"""Code runs once per process, so that its imports and loaded data are available to all batches."""
 
 
 def function_in(code: str, name: str, field: str) -> Function:
-    """Which function a text defines; `Invalid` at `field` if it is no Python, or has none or both."""
+    """The function that a text defines; raises `Invalid` at `field` if it is invalid, or has none or both."""
     try:
         tree = ast.parse(code, name)
         compile(tree, name, "exec")
@@ -50,14 +50,14 @@ def function_in(code: str, name: str, field: str) -> Function:
 
 
 class PythonWork:
-    """The function over batches that a user's function is."""
+    """A user's function as a function over batches."""
 
     def __init__(self, code: str, name: str, function: Function, output: pa.Schema) -> None:
         self.name, self.output, self.by_row = name, output, function == "process_row"
         self.function: Callable[[Any], Any] = _module(code, name)[function]
 
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
-        """The output of the function for a batch, or for each of the windows in it."""
+        """The output of the function for a batch, or for each of its windows."""
         schema = pa.schema([*self.output, batch.schema.field(EVENT)])
         with redirect_stdout(_Lines()) as printed:
             outcome = merged(list(self._outcomes(batch, schema)), schema)
@@ -74,13 +74,13 @@ class PythonWork:
             return Outcome(self._shaped(made, part, schema))
         except Refused as refused:
             if part.window is None and part.batch.num_rows > 1:
-                raise  # the engine looks for the events that are to blame; half a window is another window
+                raise  # the engine searches for the failing events; half a window is another window
             rows = range(part.start, part.start + part.batch.num_rows)
             bad = [BadEvent(row, refused.code, refused.message) for row in rows]
             return Outcome(one_batch(schema.empty_table()), bad)
 
     def _shaped(self, made: Any, part: Part, schema: pa.Schema) -> pa.RecordBatch:
-        """The columns of a table in their order and with their types."""
+        """The columns of a table in the declared order and with the declared types."""
         if isinstance(made, pa.RecordBatch):
             made = pa.Table.from_batches([made])
         if not isinstance(made, pa.Table):
@@ -125,7 +125,7 @@ class PythonWork:
         given = [source for i, source in enumerate(sources) if i not in wrong]
         event = batch.column(EVENT).take(pa.array(given, pa.int64()))
         out = pa.RecordBatch.from_arrays([*decoded.batch.columns, event], schema=schema)
-        if bad:  # an event that gave several goes on with all of them or with none
+        if bad:  # if an event has several output events, all of them continue or none
             out = out.filter(pa.array([source not in bad for source in given], pa.bool_()))
         return Outcome(out, list(bad.values()))
 

@@ -1,4 +1,4 @@
-"""A rate that all tasks of a flow on one machine keep together."""
+"""A rate limit shared by all tasks of a flow on one machine."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pathlib import Path
 
 LONGEST_S = 60.0
 TASKS = 100
-"""So many tasks may wait at once, each for one event. A time further ahead than they need, or than a minute,
-was noted by a clock that has been set back since."""
+"""The maximum number of tasks that may wait, each for one event. A time further ahead than they need, or than
+a minute, was recorded before the clock was set back."""
 
 SLICE_S = 0.1
-"""How much is asked for at once, so that tasks take turns."""
+"""Seconds of the rate to request at once, so that tasks take turns."""
 
 _TIME = struct.Struct("<d")
 
 
 class Bucket(ABC):
-    """Lets `rate` events pass a second, and `burst` of them at once after a pause.
+    """Limits events to `rate` per second, with `burst` events at once after a pause.
 
-    All it remembers is the time until which the rate is used up.
+    Its only state is the time until which the rate is used up.
     """
 
     def __init__(self, rate: float, burst: float) -> None:
@@ -39,14 +39,14 @@ class Bucket(ABC):
         """The time until which the rate is used up, locked against other tasks."""
 
     def wait(self, events: int) -> None:
-        """Return when `events` more events may pass."""
+        """Wait until `events` more events may pass."""
         part = max(1, int(self.rate * SLICE_S))
         while events > 0:
             time.sleep(self._reserve(min(part, events)))
             events -= part
 
     def take(self, events: int) -> int:
-        """How many of the events may pass at once."""
+        """The number of events that may pass immediately."""
         now = time.time()
         with self._used() as used:
             until = self._begin(used[0], now)
@@ -55,7 +55,7 @@ class Bucket(ABC):
         return passing
 
     def _reserve(self, events: int) -> float:
-        """Use up the rate for some events; the seconds that they have to wait for it."""
+        """Reserve the rate for some events; returns the seconds that they have to wait."""
         now = time.time()
         with self._used() as used:
             used[0] = self._begin(used[0], now) + events / self.rate
@@ -67,7 +67,7 @@ class Bucket(ABC):
 
 
 class OwnBucket(Bucket):
-    """A rate of this process alone."""
+    """A rate limit of this process only."""
 
     def __init__(self, rate: float, burst: float) -> None:
         super().__init__(rate, burst)
@@ -80,7 +80,7 @@ class OwnBucket(Bucket):
 
 
 class SharedBucket(Bucket):
-    """A rate of all processes that know the file."""
+    """A rate limit of all processes that share the file."""
 
     def __init__(self, file: Path, rate: float, burst: float) -> None:
         super().__init__(rate, burst)
@@ -89,7 +89,7 @@ class SharedBucket(Bucket):
     @contextmanager
     def _used(self) -> Iterator[list[float]]:
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        # Opened each time: locks belong to an open file, and so they also keep out threads of this process.
+        # Opened each time: locks belong to an open file, so they also exclude other threads of this process.
         fd = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
@@ -102,11 +102,11 @@ class SharedBucket(Bucket):
 
 
 def bucket_file(state: Path | None, step: str) -> Path | None:
-    """The file in which the tasks of a flow share the rate of a step; None while it is only analysed."""
+    """The file in which the tasks of a flow share the rate of a step; None while it is only analyzed."""
     name = hashlib.sha256(step.encode()).hexdigest()[:16]  # a step may have any name
     return state / "rates" / name if state is not None else None
 
 
 def bucket(file: Path | None, rate: float, burst: float) -> Bucket:
-    """The rate of a step."""
+    """The rate limit of a step."""
     return OwnBucket(rate, burst) if file is None else SharedBucket(file, rate, burst)

@@ -1,4 +1,4 @@
-"""The order in which the events of a micro-batch were read, known to all tasks behind a shuffle."""
+"""The order in which the events of a micro-batch were read, available to all tasks after a shuffle."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NUMBER = "$number"
 def shuffled_in_order(
     df: DataFrame, offset: Column, place: Column, time: Column, name: str, by: Sequence[str]
 ) -> tuple[DataFrame, Column, Column]:
-    """A streaming frame divided by some columns; the place of each event, and the latest time before it.
+    """A streaming frame partitioned by some columns; the place of each event, and the latest time before it.
 
-    `offset` and `place` are those that the source gave. `name` tells the inputs of a flow apart. Without
-    columns to divide by, events are spread evenly.
+    `offset` and `place` are those set by the source. `name` distinguishes the inputs of a flow. Without
+    columns to partition by, events are distributed evenly.
     """
     from pyspark.sql import functions as f
 

@@ -1,4 +1,4 @@
-"""Python values as columns: whole columns at once, and one by one where something does not fit."""
+"""Conversion of Python values to columns: whole columns at once, or value by value if one does not fit."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 from penstock.streams.decode.results import Decoded, Mismatch
 
 REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError, KeyError)
-"""What pyarrow raises for a value that is not of the type."""
+"""The exceptions that pyarrow raises for a value of the wrong type."""
 
 
 def batch_of(records: Sequence[Mapping[str, Any] | Mismatch], schema: pa.Schema) -> Decoded:
-    """Records as a batch of `schema`; those that do not fit, or that are a mismatch already, are misfits.
+    """Records as a batch of `schema`; records that do not fit, or are already mismatches, are misfits.
 
-    Members without a column are passed over, and a missing one is null.
+    Members without a column are ignored, and missing members are null.
     """
     faults = {i: record for i, record in enumerate(records) if isinstance(record, Mismatch)}
     good = [record for record in records if not isinstance(record, Mismatch)]
@@ -40,7 +40,7 @@ def _batch(records: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Record
 
 
 def _wrong(record: Mapping[str, Any], schema: pa.Schema) -> Mismatch | None:
-    """What is wrong with a record."""
+    """The first mismatch of a record, or None."""
     for field in schema:
         try:
             _batch([record], pa.schema([field]))

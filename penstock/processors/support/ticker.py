@@ -1,9 +1,9 @@
-"""The clock of flows that remember events: rows that hold nothing but a time, read beside the events.
+"""The clock of stateful flows: ticks, which are rows with only a time, read in addition to the events.
 
-Spark closes windows by the latest time that it has seen among the events, so with no more events the last
-windows would stay open for ever. A tick moves that time on: once a second for windows of system time, while
-any may be open and the flow has nothing else to do, and one time past all windows when a finite input has
-ended. The engine says in a file how far the events have come.
+Spark closes windows by the latest event time that it has seen, so without further events the last windows
+would stay open forever. A tick advances that time: once a second for windows of system time, while any window
+may be open and the flow is idle, and once past all windows when a finite input has ended. The engine records
+the progress of the events in a file.
 """
 
 from __future__ import annotations
@@ -31,51 +31,51 @@ KIND = "ticker"
 EVERY_MS = 1_000
 
 IDLE_MS = 1_000
-"""There is a tick only if no batch with events has ended for so long: events that wait to be read are older
-than the clock, and would be late after it."""
+"""Ticks are created only if no batch with events has ended for this many milliseconds: events that wait to be
+read are older than the clock, and would be late after a tick."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """How far the events of a flow have come, in milliseconds."""
+    """The progress of a flow's events, with times in milliseconds."""
 
     lineage: str = ""
-    """The checkpoint that this is about: after a new start of the flow there is another."""
+    """The checkpoint of the mark: a new start of the flow has another one."""
     batch: int = -1
     """The last batch with events."""
     latest: Mapping[str, int] = field(default_factory=dict)
-    """The latest time among the events of each input, that batch included."""
+    """The latest event time of each input, including that batch."""
     before: Mapping[str, int] = field(default_factory=dict)
-    """The same without that batch, which may be computed once more after a crash."""
+    """The latest event time without that batch, which may be computed again after a crash."""
     seen_at: int = 0
-    """When the last batch with events was computed, by the clock of the machine."""
+    """The system time at which the last batch with events was computed."""
     written_at: int = 0
     open_ms: int = 0
-    """How long after an event something may still be open."""
+    """The maximum time after an event for which state may be open."""
     flush: int | None = None
-    """The last time to which the clock was set because the input had ended."""
+    """The last time to which the clock was set because the input has ended."""
 
     @property
     def closed_at(self) -> int | None:
-        """The time at which nothing is open any more."""
+        """The time at which all state is closed."""
         return max(self.latest.values()) + self.open_ms + 1 if self.latest else None
 
 
 class Clock:
-    """The mark of a flow, in a file beside its checkpoint."""
+    """The mark of a flow, in a file next to its checkpoint."""
 
     def __init__(self, state: Path) -> None:
         self.path = state / "clock.json"
 
     def read(self) -> Mark:
-        """The mark; an empty one if there is none, or none that can be read: then the watermark decides."""
+        """The mark; an empty one if it is missing or unreadable: then only the watermark applies."""
         try:
             return Mark(**json.loads(self.path.read_text()))
         except (FileNotFoundError, ValueError, TypeError):
             return Mark()
 
     def saw(self, lineage: str, batch: int, latest: Mapping[str, int], open_ms: int) -> None:
-        """A batch has been computed; `latest` is the latest time of its events, by input."""
+        """Record that a batch was computed; `latest` is the latest time of its events, by input."""
         mark, before = self.read(), self.before(lineage, batch)
         if mark.lineage != lineage:
             mark = Mark(lineage)
@@ -86,14 +86,14 @@ class Clock:
         )
 
     def before(self, lineage: str, batch: int) -> Mapping[str, int]:
-        """The latest time among the events of all batches before one, by input."""
+        """The latest event time of all batches before `batch`, by input."""
         mark = self.read()
         if mark.lineage != lineage:
             return {}
         return mark.before if mark.batch == batch else mark.latest
 
     def flush(self, lineage: str) -> bool:
-        """Set the clock past all that is open; false if it is there already."""
+        """Set the clock past all open state; false if it is already there."""
         mark = self.read()
         if mark.lineage != lineage or mark.closed_at is None or mark.closed_at <= (mark.flush or 0):
             return False
@@ -103,12 +103,12 @@ class Clock:
     def _write(self, mark: Mark) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(replace(mark, written_at=_now_ms())))
-        # Once a batch is committed, whether later events are late hangs on this file alone.
+        # Once a batch is committed, only this file determines whether later events are late.
         Files().replace(self.path, text.encode(), durable=True)
 
 
 def ticks(spark: SparkSession, state: Path | None, *, system: bool, behind_ms: int = 0) -> DataFrame:
-    """The stream of ticks of a flow. With `system` it follows the clock of the machine, so far behind."""
+    """The stream of ticks of a flow. With `system` it follows the system clock, `behind_ms` behind it."""
     reading = {"kind": KIND, "state": str(state or ""), "system": system, "behind_ms": behind_ms}
     reader = spark.readStream.format(FORMAT).options(**options(spark, reading))
     return reader.schema(f"{TIME} TIMESTAMP").load()
@@ -124,7 +124,7 @@ class Ticker:
         self.since = 0
 
     def initial(self) -> Offset:
-        self.since = _now_ms()  # what was marked before is about an earlier checkpoint
+        self.since = _now_ms()  # earlier marks belong to an earlier checkpoint
         return {"ms": 0}
 
     def available_now(self) -> None:
@@ -151,10 +151,10 @@ class Ticker:
         return [inline(pa.record_batch([times], names=[TIME]))]
 
     def commit(self, end: Offset) -> None:
-        """A tick leaves nothing behind."""
+        """Do nothing: a tick needs no cleanup."""
 
     def stop(self) -> None:
-        """A ticker holds nothing."""
+        """Do nothing: a ticker holds no resources."""
 
 
 PLANNERS[KIND] = Ticker

@@ -1,1 +1,1 @@
-"""Tables that events are joined with: where they come from, and how they are kept."""
+"""Tables that events are joined with: their sources, and snapshots in memory."""

@@ -35,7 +35,7 @@ class DatabaseTable(Spec):
         return self
 
     def check(self) -> None:
-        """Raises `Invalid` if nothing here can talk to such a database. Connects to nothing."""
+        """Raise `Invalid` if there is no driver for the database. Does not connect."""
         from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
         try:
@@ -51,7 +51,7 @@ class DatabaseTable(Spec):
             raise Invalid(_problem("missing_driver", message, f"pip install {error.name}")) from None
 
     def read(self, schema: pa.Schema, most: int) -> pa.RecordBatch:
-        """The rows, by the names and types of `schema`."""
+        """The rows, with the names and types of `schema`."""
         import pyarrow as pa
         import sqlalchemy as sa
 
@@ -92,7 +92,7 @@ class DatabaseTable(Spec):
 
 
 def _one_file(connection: Any, _: object) -> None:
-    """Keep a query from opening other files of SQLite with ATTACH."""
+    """Prevent a query from opening other SQLite files with ATTACH."""
     import sqlite3
 
     if isinstance(connection, sqlite3.Connection):

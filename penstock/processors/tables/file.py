@@ -32,7 +32,7 @@ ENDINGS: dict[str, Format] = {
 
 
 class FileTable(Spec):
-    """A file of the machine that the flow runs on."""
+    """A file on the machine that runs the flow."""
 
     path: FilePath = Field(min_length=1, description="The file.")
     format: Format | None = Field(
@@ -50,16 +50,16 @@ class FileTable(Spec):
 
     @property
     def kind(self) -> Format | None:
-        """The format, if it is given or clear from the name."""
+        """The format, if it is set or can be inferred from the name."""
         return self.format or ENDINGS.get(Path(self.path).suffix.lower())
 
     def stamp(self) -> object:
-        """Something that changes when the file does."""
+        """A value that changes when the file changes."""
         found = os.stat(Path(self.path).expanduser())
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def read(self, schema: pa.Schema, most: int) -> pa.RecordBatch:
-        """The rows, by the names and types of `schema`."""
+        """The rows, with the names and types of `schema`."""
         import pyarrow as pa
 
         path = Path(self.path).expanduser()

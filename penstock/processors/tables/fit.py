@@ -1,4 +1,4 @@
-"""What a table must be: small enough, with the columns that are wanted, of their types."""
+"""Checks of a table: its size, its columns and their types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def given_table(rows: Any, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows that the user of a test run gives, as JSON objects."""
+    """The given rows of a test run, which are JSON objects."""
     from penstock.streams.decode.results import Mismatch
     from penstock.streams.decode.values import rows_of
 
@@ -24,7 +24,7 @@ def given_table(rows: Any, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
-    """A column of the table as the wanted type, if nothing is lost by it."""
+    """A column of the table converted to the requested type; a lossy conversion is a fault."""
     from penstock.streams.casting import convert
 
     made, lost = convert(array, field.type)
@@ -38,14 +38,14 @@ def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def check_rows(rows: int, most: int) -> None:
-    """Refuse a table that would not fit into memory."""
+    """Reject a table that would not fit into memory."""
     if rows > most:
         message = f"the table has more than {most} rows, the limit of max_rows"
         raise Fault("lookup_too_large", message)
 
 
 def check_names(names: Sequence[str], schema: pa.Schema) -> None:
-    """Refuse a table without a column that is wanted."""
+    """Reject a table without a requested column."""
     missing = [name for name in schema.names if name not in names]
     if missing:
         there = ", ".join(names)

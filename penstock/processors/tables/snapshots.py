@@ -1,4 +1,4 @@
-"""Tables in memory, read again after a while. One of a database is read once for all tasks of a machine."""
+"""Tables in memory, reloaded periodically. A database table is read once for all tasks of a machine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PLANNED = b"penstock.planned"
-"""Metadata of a shared table: the time of the plan that it was read for. The time of its file is no measure,
-since a file system's clock can be some milliseconds behind."""
+"""Metadata of a shared table: the time of the plan for which it was read. The file's own time is not
+reliable, since a file system's clock can be some milliseconds behind."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a step wants of a table."""
+    """The requirements of a step for a table."""
 
     source: FileTable | DatabaseTable
     schema: pa.Schema
@@ -35,15 +35,15 @@ class Wanted:
     max_rows: int
     refresh_s: float | None
     planned: float
-    """When the flow was planned: what was read earlier belongs to an earlier run."""
+    """When the flow was planned: data that was read earlier belongs to an earlier run."""
     shared: Path | None
-    """Where all tasks of this machine find what one of them has read."""
+    """The file in which all tasks of this machine share the table."""
     policy: Policy
-    """What may be opened."""
+    """The policy for files and addresses that may be opened."""
 
 
 class Snapshot:
-    """The rows of a table by their keys, as they were when it was read."""
+    """The rows of a table by their keys, at the time it was read."""
 
     def __init__(self, rows: pa.RecordBatch, keys: tuple[str, ...]) -> None:
         self.rows = rows
@@ -52,7 +52,7 @@ class Snapshot:
         self._places = {key: i for i, key in enumerate(found)}
 
     def places(self, keys: list[pa.Array]) -> list[int | None]:
-        """The row for each key, or None. Of several rows with one key the last counts, and null is no key."""
+        """The row for each key, or None. Of several rows with one key, the last is used; null has no row."""
         if len(keys) == 1:
             return [None if key is None else self._places.get(key) for key in keys[0].to_pylist()]
         rows = zip(*(column.to_pylist() for column in keys), strict=True)
@@ -60,7 +60,7 @@ class Snapshot:
 
 
 class Table:
-    """A table as the tasks of one process see it."""
+    """A table, shared by the tasks of one process."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
@@ -69,7 +69,7 @@ class Table:
         self._snapshot: Snapshot | None = None
 
     def current(self) -> tuple[Snapshot, list[str]]:
-        """The table, and notes about it: a table that cannot be read again stays as it was."""
+        """The table, and log lines: if a table cannot be reloaded, the old snapshot stays in use."""
         after_s = self.wanted.refresh_s
         if self._snapshot is not None and (after_s is None or time.monotonic() - self._looked < after_s):
             return self._snapshot, []
@@ -99,7 +99,7 @@ class Table:
         self._stamp, self._looked = stamp, time.monotonic()
 
     def _read_shared(self, schema: pa.Schema, most: int) -> pa.RecordBatch:
-        """The table as another task has just read it, or else read again."""
+        """The table as recently read by another task, or read again."""
         import pyarrow as pa
 
         file = self.wanted.shared
