@@ -18,7 +18,7 @@ class Site:
     """The permanent name of the flow as a reader and producer of streams: `pipeline:orders:1a2b3c4d`."""
 
     epoch: int
-    """Grows with each assignment of the flow to a worker: streams use it to fence older ones (invariant 6)."""
+    """Grows with each assignment of the flow to a worker; streams fence older assignments (invariant 6)."""
 
     stream: Callable[[str], StreamPlace]
     """Returns the place of a stream; raises `NotFound` if there is no stream with that id."""
