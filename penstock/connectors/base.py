@@ -34,13 +34,13 @@ class Source(Component):
     """A source of events: a streaming DataFrame, and the settings that Spark needs to run it."""
 
     position_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that define the meaning of an offset. A pipeline starts over if one of them changes."""
+    """Fields that define the meaning of an offset. A pipeline restarts from the beginning if one changes."""
 
     batch_fields: ClassVar[frozenset[str]] = frozenset()
-    """The thresholds of `batch:` this source honours."""
+    """The thresholds of `batch:` that this source supports."""
 
     guarantee: ClassVar[SourceGuarantee | None] = None
-    """How often an event of the system enters the flow, crashes included; None: the source says none."""
+    """The delivery guarantee for events of the system, including crashes; None: not stated."""
 
     jars: ClassVar[str | None] = None
     """The set of `penstock.spark.jars` that it needs."""
@@ -49,10 +49,10 @@ class Source(Component):
     """The system that the conformance suite of `penstock.testing` has run against, with its version."""
 
     push: ClassVar[bool] = False
-    """Whether events are sent to it: a server takes them in, and no flow runs for a Source of this type."""
+    """Whether events are sent to it: a server accepts them, and no flow runs for a Source of this type."""
 
     held: ClassVar[bool] = False
-    """Whether its events are held in the flow's own input stream, from which the flow reads them."""
+    """Whether its events are stored in the flow's own input stream, from which the flow reads them."""
 
     paced: ClassVar[bool] = False
     """Whether its micro-batches can follow a latency goal."""
@@ -67,7 +67,7 @@ class Source(Component):
 
     @classmethod
     def input_schema(cls, spec: Mapping[str, Any]) -> str | None:
-        """The columns of the input stream as Spark DDL, by the spec as it is written; None: raw events."""
+        """The columns of the input stream as Spark DDL, from the raw spec; None: raw events."""
         return None
 
     def position_of(self, site: Site) -> dict[str, Any]:
@@ -94,15 +94,15 @@ class Source(Component):
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         """The streaming frame of events, with `$event` as its last column if the source provides metadata.
 
-        `$event` is made by `penstock.frames.known.event_of`. Plans only, runs nothing.
+        `$event` is created by `penstock.frames.known.event_of`. Plans only, runs nothing.
         """
 
     def reread(self, spark: SparkSession, site: Site, first: int, end: int) -> DataFrame | None:
-        """The events from offset `first` to before `end` as a batch frame; None if they are not kept."""
+        """The events from offset `first` to before `end` as a batch frame; None if they are not retained."""
         return None
 
     def reads(self, site: Site) -> StreamPlace | None:
-        """The stream that the source reads, where its flow keeps a cursor; None if it reads none."""
+        """The stream that the source reads, and in which its flow has a cursor; None if it reads none."""
         return None
 
     def oldest(self, site: Site) -> int | None:
@@ -110,22 +110,22 @@ class Source(Component):
         return None
 
     def reason(self, row: str) -> tuple[str, str] | None:
-        """The code and the message of a record that was noted without one; None if there are none."""
+        """The code and the message for a record whose note has none; None if unknown."""
         return None
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        """Test the connection, within seconds, and look at what there is. Nothing is changed."""
+        """Test the connection, within seconds, and list the available objects. Changes nothing."""
         return Probe(checked=False)
 
     def explained(self, text: str) -> PenstockError | None:
-        """The error behind the text of an exception and its causes; None if it is not known better.
+        """The error behind the text of an exception and its causes; None if there is no better explanation.
 
         `Invalid` if a retry cannot help. Paths are relative to the source.
         """
         return None
 
     def behind(self, progress: Mapping[str, Any]) -> int | None:
-        """Events that wait in the external system, by Spark's report about the source; None: not known."""
+        """The number of waiting events in the external system, from Spark's progress; None: unknown."""
         return None
 
     def trigger(self, batch: Batch) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class Sink(Component):
         return self.jars
 
     def shape(self, df: DataFrame, site: Site) -> DataFrame:
-        """The columns of a frame in the form that the sink takes. Plans only, runs nothing."""
+        """The columns of a frame in the form that the sink accepts. Plans only, runs nothing."""
         return df
 
     def check(self, schema: StructType, site: Site) -> Iterator[Problem]:
@@ -171,19 +171,19 @@ class Sink(Component):
         yield from ()
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
-        """Test the connection, within seconds, and look at what there is. Nothing is changed."""
+        """Test the connection, within seconds, and list the available objects. Changes nothing."""
         return Probe(checked=False)
 
     def task_writer(self, spark: SparkSession, columns: pa.Schema, site: Site) -> Any:
-        """A function of Java that writes the events of a partition in its task; None: there is none.
+        """A Java function that writes the events of a partition in its task; None: there is none.
 
-        It is used if the sink is the only one of a flow and takes a table. What it has written must not be
-        seen before the writer of the sink is given its answers, as `Events.written`.
+        It is used if the sink is the only one of a flow and accepts a table. The written events must not be
+        visible before the writer of the sink gets the results of the function, as `Events.written`.
         """
         return None
 
     def written_events(self, answer: bytes) -> int:
-        """The number of events in an answer of `task_writer`."""
+        """The number of events in a result of `task_writer`."""
         raise TypeError(f"the sink '{type(self).__name__}' has no writer for tasks")
 
     @abstractmethod
@@ -193,10 +193,10 @@ class Sink(Component):
 
 @dataclass(frozen=True)
 class DeliveryId:
-    """The permanent name of a batch: the same id means the same events, also after a crash.
+    """The permanent name of a batch: the same id means the same events, even after a crash.
 
-    `lineage` identifies the checkpoint: a pipeline that starts over counts its batches from zero again, under
-    another lineage.
+    `lineage` identifies the checkpoint: a pipeline that restarts from the beginning numbers its batches from
+    zero again, under another lineage.
     """
 
     pipeline: str
@@ -207,7 +207,7 @@ class DeliveryId:
 
 @dataclass(frozen=True)
 class Rejected:
-    """An event that a sink cannot take, while the rest of its batch was delivered."""
+    """An event that a sink rejects, while the rest of its batch was delivered."""
 
     row: str
     """The event as a JSON object."""
@@ -219,7 +219,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Delivered:
-    """A batch that a sink has acknowledged: the number of events it took, and those it rejected."""
+    """A batch that a sink has acknowledged: the number of delivered events, and the rejected events."""
 
     events: int
     rejected: Iterable[Rejected] = ()
@@ -237,7 +237,7 @@ class Events(ABC):
         """The events as a table in this process."""
 
     def written(self) -> list[bytes] | None:
-        """The answers of the sink's writer in the tasks, if it has written the events already."""
+        """The results of the sink's writer in the tasks, if it has already written the events."""
         return None
 
 
@@ -245,18 +245,18 @@ class SinkWriter(ABC):
     """Delivers batches. Used by one thread at a time, except for `cancel` and `waiting`."""
 
     waiting: bool = False
-    """Whether `write` waits for a sink that is up and has no room, which is no failure."""
+    """Whether `write` waits for a sink that is available but has no room, which is not a failure."""
 
     permitted: Callable[[], None] = staticmethod(lambda: None)
-    """Raises if this process must not write any more (invariant 6). To be called right before a batch
-    becomes visible, if that is a separate step."""
+    """Raises if this process must not write any more (invariant 6). Call it right before a batch becomes
+    visible, if that is a separate step."""
 
     @abstractmethod
     def write(self, events: Events, delivery: DeliveryId) -> Delivered:
         """Deliver a batch; returning acknowledges it.
 
-        Raises `Retryable`, `Fatal` or `Backpressure`; anything else counts as retryable, unless Spark itself
-        says that it would fail again.
+        Raises `Retryable`, `Fatal` or `Backpressure`; any other error counts as retryable, unless Spark
+        itself reports that it would recur.
         """
 
     def cancel(self) -> None:  # noqa: B027 (most never wait)
@@ -267,7 +267,7 @@ class SinkWriter(ABC):
 
 
 def write_counted(df: DataFrame, write: Callable[[DataFrame], None]) -> Delivered:
-    """Run the one action `write` on `df`, and count the events that pass through it."""
+    """Run the single action `write` on `df`, and count the events that pass through it."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class ConsoleSink(Sink):
     """Prints events as JSON lines: on the terminal with `penstock run`, else in the worker's log.
 
-    Each batch is cut after `max_rows` events, with a note on standard error: this is for inspection, not for
-    storage. Delivery is at-least-once: a batch that is repeated is printed again.
+    Each batch is truncated after `max_rows` events, with a note on standard error: this is for inspection,
+    not for storage. Delivery is at-least-once: a repeated batch is printed again.
     """
 
     type: Literal["console"] = "console"

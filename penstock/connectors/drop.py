@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class DropSink(Sink):
-    """Computes every event, counts it and discards it: for load tests and for trying a pipeline out.
+    """Computes every event, counts it and discards it: for load tests and for trying out a pipeline.
 
-    Delivery is at-least-once: a batch that is repeated is counted again.
+    Delivery is at-least-once: a repeated batch is counted again.
     """
 
     type: Literal["drop"] = "drop"

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class HttpSource(Source):
-    """Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
+    """Accepts events sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
 
-    Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
-    registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the
-    `buffer` of the pipeline is in memory: each answer says which. With a `schema` they become typed events;
-    events that do not fit are kept beside them with the reason. Without, each has a `value`, a `key` and
-    `headers`. At the limit of the stream the sender is refused and asked to wait.
+    Events are appended to a stream before the response is sent: the pipeline's own stream, or the `stream` of
+    a registered source. An acknowledged event survives a kill and a restart, unless the `buffer` of the
+    pipeline is in memory: each response states the guarantee. With a `schema` they become typed events;
+    events that do not fit are stored separately with the reason. Without a `schema`, each event has a
+    `value`, a `key` and `headers`. When the stream is full, requests are rejected with a time to wait.
     """
 
     type: Literal["http"] = "http"

@@ -1,4 +1,4 @@
-"""JSON objects in a column, decoded in Java by the rule of streams (`file/java/JsonValue.java`)."""
+"""JSON objects in a column, decoded in Java by the same rules as in streams (`file/java/JsonValue.java`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOURCE = Path(__file__).with_name("file") / "java" / "JsonValue.java"
 
 
 def decoded(spark: SparkSession, value: Column, schema: StructType, timestamps: Timestamps) -> Column:
-    """A struct of the columns of `schema`, and `$corrupt` with a value that does not fit; NULL for a NULL."""
+    """A struct with the columns of `schema`, and `$corrupt` with a value that does not fit; NULL for NULL."""
     from pyspark.sql.types import StructType
 
     catalyst = Catalyst(spark)

@@ -1,4 +1,4 @@
-"""Connection tests: whether a connector can reach its system, and what it finds there."""
+"""Connection tests: whether a connector can reach its system, and the objects that it finds."""
 
 from __future__ import annotations
 

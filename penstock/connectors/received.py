@@ -1,8 +1,8 @@
-"""The base of sources that fetch events with a client of their own, such as those of databases and queues.
+"""The base of sources that fetch events with their own client, such as those of databases and queues.
 
-Penstock runs the client beside the query of the flow. It appends the events to the flow's own input stream,
-and Spark reads that stream. The position of the client in the other system is stored with the events in one
-append, so after a crash it goes on right behind the last event that was kept (invariant 1).
+Penstock runs the client alongside the query of the flow. It appends the events to the flow's own input
+stream, and Spark reads that stream. The position of the client in the other system is stored with the events
+in one append, so after a crash the client resumes right after the last stored event (invariant 1).
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Marks = Sequence[tuple[int, int, str, bool]]
-"""Transactions of the other system: first and next event by number, id, whether it ends there."""
+"""Transactions of the other system: first and next event by number, id, whether the transaction ends."""
 
 
 class Ended(Exception):
-    """The other system has no more events, and never will have."""
+    """The other system has no more events, and will not have any."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """Events of the other system, in the columns of the input stream, `_key` and `_headers` included."""
+    """Events of the other system, with the columns of the input stream, including `_key` and `_headers`."""
 
     events: pa.RecordBatch
     position: str | None = None
-    """Where the events end in the other system; None if it has no positions that a client can go back to."""
+    """The end position of the events in the other system; None if a client cannot seek to a position."""
     tx: Marks = ()
     handle: Any = None
-    """Anything that `acknowledge` needs."""
+    """Any data that `acknowledge` needs."""
 
 
 class Receiver(ABC):
@@ -52,7 +52,7 @@ class Receiver(ABC):
 
     @abstractmethod
     def open(self, position: str | None) -> None:
-        """Connect, and go on at the position of the last events that were kept; None: there are none yet.
+        """Connect, and resume from the position of the last stored events; None: there are none yet.
 
         Raises `Invalid` if a retry cannot help, and `Unavailable` or `Retryable` if it can. Paths of problems
         are relative to the source.
@@ -66,14 +66,14 @@ class Receiver(ABC):
         """
 
     def acknowledge(self, received: Received) -> None:  # noqa: B027 (a position needs none)
-        """Tell the other system that these events are kept here."""
+        """Acknowledge to the other system that these events are stored."""
 
     def lag(self) -> int | None:
-        """Events that wait in the other system; None if that is not known. Must take milliseconds."""
+        """The number of waiting events in the other system; None if unknown. Must take milliseconds only."""
         return None
 
     def stop(self) -> None:  # noqa: B027 (most wait for `wait_s` seconds at most)
-        """Let a `receive` that waits return soon. Called by another thread."""
+        """Make a waiting `receive` return soon. Called by another thread."""
 
     def close(self) -> None:  # noqa: B027 (most hold nothing)
         """Disconnect. Also called after a failure of `open`."""
@@ -95,7 +95,7 @@ class ReceivedSource(Source):
 
     def reads(self, site: Site) -> StreamPlace:
         place = place_of(site, site.input, field="type")
-        schema = self.input_schema(self.model_dump(by_alias=True))  # known better once it is inferred
+        schema = self.input_schema(self.model_dump(by_alias=True))  # more precise once it is inferred
         return replace(place, spec=place.spec.model_copy(update={"schema_": schema}))
 
     def columns(self, spark: SparkSession, site: Site) -> StructType:

@@ -64,7 +64,7 @@ def login_of(security: Security | None) -> tuple[str, str] | None:
 
 
 class HasFileno(Protocol):
-    """A file, a socket, or something that has one."""
+    """A file, a socket, or an object with a file descriptor."""
 
     def fileno(self) -> int: ...
 
@@ -72,7 +72,7 @@ class HasFileno(Protocol):
 def wait_readable(file: HasFileno | int, seconds: float) -> bool:
     """Wait until a file or socket has bytes to read or has ended; false if neither happens in time.
 
-    `select.select` fails for descriptors above 1,023, which a worker with many flows has.
+    `select.select` fails for descriptors above 1,023, which occur in a worker with many flows.
     """
     poll = select.poll()
     poll.register(file, select.POLLIN)
@@ -80,7 +80,7 @@ def wait_readable(file: HasFileno | int, seconds: float) -> bool:
 
 
 def library(module: str, extra: str) -> Any:
-    """A client library; `Invalid` names the extra to install if it is missing."""
+    """A client library; raises `Invalid` with the extra to install if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -90,7 +90,7 @@ def library(module: str, extra: str) -> Any:
 
 
 def refused_login(system: str, name: str, reason: str = "") -> Invalid:
-    """A login that a server refuses; `system` begins its code, `name` is how people call it."""
+    """The error for a rejected login; `system` is the prefix of its code, `name` is its display name."""
     detail = f": {reason}" if reason else ""
     hint = "check the user and the password"
     return Invalid(
@@ -104,7 +104,7 @@ def refused_login(system: str, name: str, reason: str = "") -> Invalid:
 
 
 def not_connected(error: BaseException, system: str, addresses: Sequence[str], path: str) -> PenstockError:
-    """The error behind a connection that cannot be made or was lost. `path` is the field of the address."""
+    """The error for a connection that failed or was lost. `path` is the field of the address."""
     where = ", ".join(addresses)
     tls = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
     if tls is not None:

@@ -70,8 +70,7 @@ class SparkSource(Source):
 class SparkSink(Sink):
     """Writes each batch with any format that Spark can append to.
 
-    Delivery is at-least-once: a batch that is repeated is appended again, unless the format itself
-    knows better.
+    Delivery is at-least-once: a repeated batch is appended again, unless the format itself detects it.
     """
 
     type: Literal["spark"] = "spark"
@@ -102,7 +101,7 @@ class _Writer(SinkWriter):
 
 
 def _in_order(df: DataFrame) -> DataFrame:
-    """The frame; events of files are judged in the order of the files' times."""
+    """The frame; events of files are ordered by the files' times."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -113,7 +112,7 @@ def _in_order(df: DataFrame) -> DataFrame:
 
 
 def path_of(options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """The path among the options of a format, with its field."""
+    """The path in the options of a format, with its field."""
     return [("options.path", options["path"])] if "path" in options else []
 
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 LineFormat = Literal["json", "csv", "text"]
 
 CHUNK = 1 << 20
-"""Bytes that are read at once."""
+"""The maximum number of bytes per read."""
 
 LONGEST = 64 * 1024 * 1024
-"""Bytes of a line. An input without line ends would fill the memory."""
+"""The maximum size of a line in bytes. An input without line endings would exhaust the memory."""
 
 BOM = b"\xef\xbb\xbf"
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
@@ -40,13 +40,13 @@ class StdinSource(MessageSource):
     """Reads events from standard input, one per line: `cat orders.jsonl | penstock run pipeline.yaml`.
 
     The pipeline ends as `completed` at the end of the input. Only `penstock run` has a standard input, so a
-    server refuses this source. Lines are kept in the pipeline's own stream before they are processed: what
-    was read is not lost by a kill, and is processed by the next run. Standard input cannot be read again, so
-    the next run reads what is piped into it then. `--fresh` deletes lines that earlier runs have kept.
+    server rejects this source. Lines are stored in the pipeline's own stream before they are processed: after
+    a kill they are not lost, and the next run processes them. Standard input cannot be read again, so the
+    next run reads its own input. `--fresh` deletes lines that earlier runs have stored.
 
     `json` is an object per line, and `csv` has a header and follows RFC 4180; both need a `schema` and are
-    decoded by the same rule as what is sent to a stream. A line that does not fit goes to the dead letters.
-    `text` gives a column `value`.
+    decoded by the same rules as events sent to a stream. A line that does not fit goes to the dead letters.
+    `text` results in a column `value`.
     """
 
     type: Literal["stdin"] = "stdin"
@@ -100,7 +100,7 @@ class StdinSource(MessageSource):
         return MessageSource.reason(self._as_json(), row)
 
     def _as_json(self) -> Self:
-        """This source as one of JSON: the receiver makes JSON of CSV."""
+        """This source with format JSON: the receiver converts CSV to JSON."""
         return self.model_copy(update={"format": "json"}) if self.format == "csv" else self
 
     def _hidden(self) -> tuple[str, ...]:
@@ -108,17 +108,17 @@ class StdinSource(MessageSource):
 
 
 class _Input:
-    """Standard input of this process, of which there is one: what was read of it and is not kept yet."""
+    """The standard input of this process: the data that was read and is not stored yet."""
 
     def __init__(self) -> None:
         self.rest = b""
         self.header: bytes | None = None
         self.ended = False
         self.pending: list[bytes | None] = []
-        """Lines that were received and are not acknowledged: a new receiver begins with them."""
+        """Lines that were received and are not acknowledged: a new receiver starts with them."""
 
     def read(self, wait_s: float) -> bytes:
-        """The next bytes; nothing if none come within a time, or at the end."""
+        """The next bytes; empty if none arrive within `wait_s` seconds, or at the end."""
         if sys.stdin is None:
             self.ended = True
             return b""
@@ -134,7 +134,7 @@ class _Input:
         return found
 
     def lines(self, wait_s: float, *, quoted: bool) -> list[bytes]:
-        """Complete lines; with `quoted` a line end within quotes is a part of its line."""
+        """Complete lines; with `quoted`, a line ending within quotes is part of the line."""
         self.rest += self.read(wait_s)
         body, self.rest = self.rest, b""
         found = list(_split(body, quoted=quoted))
@@ -156,7 +156,7 @@ class _Receiver(Receiver):
         self.source = source
 
     def open(self, position: str | None) -> None:
-        """Nothing to do: standard input is open, and cannot go back to a position."""
+        """Do nothing: standard input is open, and cannot seek to a position."""
 
     def receive(self, wait_s: float) -> Received | None:
         if not INPUT.pending:
@@ -183,7 +183,7 @@ class _Receiver(Receiver):
 
 
 def _split(body: bytes, *, quoted: bool) -> Iterator[bytes]:
-    """The lines of a body without their ends; the last one is that after the last line end."""
+    """The lines of a body without line endings; the last one follows the last line ending."""
     if not quoted or b'"' not in body:
         yield from (line.removesuffix(b"\r") for line in body.split(b"\n"))
         return
@@ -201,7 +201,7 @@ def _split(body: bytes, *, quoted: bool) -> Iterator[bytes]:
 
 
 def _records(header: bytes, records: list[bytes], source: StdinSource) -> Iterator[bytes]:
-    """Records of CSV as JSON objects, numbers as they are written; those of another length as they came."""
+    """CSV records as JSON objects, with numbers unchanged; records of another length stay unchanged."""
     from penstock.streams.decode.csv_body import decode_csv
     from penstock.streams.schema import arrow_schema
 
@@ -219,7 +219,7 @@ def _records(header: bytes, records: list[bytes], source: StdinSource) -> Iterat
 
 
 def _plain_columns(schema: pa.Schema, *, numbers: bool) -> set[str]:
-    """The columns whose values stand in JSON without quotes."""
+    """The columns whose values are written without quotes in JSON."""
     import pyarrow.types as kinds
 
     plain = [kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_boolean]

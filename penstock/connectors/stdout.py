@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LineFormat = Literal["json", "csv", "text"]
 
 _headed: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Outputs that have a CSV header: a flow that is started again in the same process writes no second one."""
+"""Outputs that have a CSV header: a flow that is restarted in the same process writes no second one."""
 
 _closed = threading.Event()
 
@@ -41,11 +41,11 @@ def reader_gone() -> bool:
 class StdoutSink(Sink):
     """Writes each event as a line to standard output, for pipes such as `penstock run FILE | jq .id`.
 
-    Only `penstock run` has a standard output to pipe, so a server refuses this sink. Progress and logs go to
+    Only `penstock run` has a standard output to pipe, so a server rejects this sink. Progress and logs go to
     standard error. If the reader closes the pipe, as `head -1` does, the run ends with exit code 0; events
-    that were not written stay for the next run. `csv` has a header line and follows RFC 4180; `text` takes
-    one STRING column. An event that `csv` or `text` has no line for, such as a text with a line end, goes to
-    the dead letters.
+    that were not written are left for the next run. `csv` has a header line and follows RFC 4180; `text`
+    needs one STRING column. An event that can't be a line of `csv` or `text`, such as a text with a line
+    break, goes to the dead letters.
 
     Delivery is at-least-once: a batch that is repeated after a failure is written again.
     """
@@ -101,7 +101,7 @@ class _Writer(SinkWriter):
         if reader_gone():
             raise _pipe_closed()
         try:
-            # On a terminal the text goes above the line of progress, which stands in place of `sys.stdout`.
+            # On a terminal the text goes above the progress line, which replaces `sys.stdout`.
             buffer = None if out.isatty() else getattr(out, "buffer", None)
             if buffer is None:
                 out.write(text)
@@ -119,7 +119,7 @@ class _Writer(SinkWriter):
 
 
 def _sifted(lines: list[str | None], name: str, line_format: LineFormat) -> tuple[list[str], list[Rejected]]:
-    """The lines that the format can hold, and separately the events of the others."""
+    """The lines that the format can represent, and the events of the others."""
     held: list[str] = []
     rejected = []
     for line in lines:
@@ -134,7 +134,7 @@ def _sifted(lines: list[str | None], name: str, line_format: LineFormat) -> tupl
 
 
 def _pipe_closed() -> Backpressure:
-    """Not a failure: `penstock run` ends the flow, and the batch stays undelivered until the next run."""
+    """The error for a closed pipe. Not a failure: `penstock run` ends the flow, and the next run delivers."""
     return Backpressure("the reader of standard output has closed the pipe", retry_after=1.0)
 
 
@@ -145,14 +145,14 @@ def _header(names: list[str]) -> str:
 
 
 def _write_all(buffer: Any, data: bytes) -> None:
-    """Write all bytes: with PYTHONUNBUFFERED a write to a pipe may take only a part of them."""
+    """Write all bytes: with PYTHONUNBUFFERED a write to a pipe may be partial."""
     rest = memoryview(data)
     while rest:
         rest = rest[buffer.write(rest) :]
 
 
 def _redirect_to_null(out: Any) -> None:
-    """Keep the interpreter from failing at its end, when it flushes what the pipe did not take."""
+    """Prevent the interpreter from failing at exit, when it flushes data that the pipe did not accept."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, out.fileno())

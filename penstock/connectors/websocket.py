@@ -30,37 +30,37 @@ if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
 MOST = 5000
-"""Messages that are appended together, if they have already arrived."""
+"""The maximum number of messages to append together, if they have already arrived."""
 
 GATHER_S = 0.02
-"""Seconds in which messages are gathered: an append costs more than a message."""
+"""Seconds for which messages are collected: an append costs more than a message."""
 
 CLOSE_S = 1.0
-"""Seconds that a server may take to say goodbye."""
+"""Seconds that a server may take for the closing handshake."""
 
 PROBE_S = 3.0
 """Seconds that the connection test waits for messages."""
 
 SAMPLE = 5
-"""Messages that the connection test shows."""
+"""The number of messages that the connection test shows."""
 
 REFUSED = {
     401: ("http_unauthorized", "auth", "check 'auth'"),
     403: ("http_forbidden", "auth", "grant the user access, or check 'auth' and the URL"),
     404: ("http_not_found", "url", "check the URL"),
 }
-"""Statuses of a handshake that stay the same until a setting is changed."""
+"""Statuses of a handshake that recur until a setting is changed."""
 
 
 class WebsocketSource(MessageSource):
     """Connects to a WebSocket server; each message that it sends is an event.
 
-    The protocol has no positions, so that nothing can be asked for again: messages that the server sends
-    while the source is not connected are lost to it (at-most-once), and so are the last milliseconds of
-    messages when its process is killed. Messages that are stored in the input stream of the flow are not
-    lost. After a lost connection the source connects and subscribes again.
+    The protocol has no positions, so messages cannot be requested again: messages that the server sends while
+    the source is not connected are lost (at-most-once), and so are the last milliseconds of messages when its
+    process is killed. Messages that are stored in the input stream of the flow are not lost. After a lost
+    connection the source reconnects and subscribes again.
 
-    While the input stream is full, nothing is read from the connection. A server may close it then.
+    While the input stream is full, nothing is read from the connection, and the server may close it.
     """
 
     type: Literal["websocket"] = "websocket"
@@ -145,7 +145,7 @@ class _Receiver(Receiver):
                 self._connection.send(message if isinstance(message, str) else json.dumps(message))
         except PenstockError:
             raise
-        except Exception as error:  # the client raises its own, those of sockets and of TLS
+        except Exception as error:  # the client raises its own errors, and those of sockets and TLS
             raise _failure(self.source.url, error) from None
 
     def receive(self, wait_s: float) -> Received | None:
@@ -172,7 +172,7 @@ class _Receiver(Receiver):
         except TimeoutError:
             pass
         except Exception as error:
-            # What came before is kept: the next call finds the connection closed, too.
+            # Return the messages received so far: the next call finds the connection closed, too.
             if not found:
                 raise _failure(self.source.url, error) from None
         return found
@@ -182,12 +182,12 @@ class _Receiver(Receiver):
         try:
             found = plain(text_at(value.decode(), self._key))
         except (ValueError, IndexError):
-            return None  # no JSON: the decoder says so
+            return None  # not JSON: the decoder reports it
         return None if found is None else found.encode(errors="replace")
 
 
 def _connect(source: WebsocketSource, policy: Policy) -> contextlib.AbstractContextManager[ClientConnection]:
-    """A connection that lasts as long as its context."""
+    """A connection that is open inside its context."""
     connect = library("websockets.sync.client", "websocket").connect
     headers = dict(source.headers)
     context: ssl.SSLContext | None = None
@@ -215,7 +215,7 @@ def _connect(source: WebsocketSource, policy: Policy) -> contextlib.AbstractCont
 
 
 def _socket(url: str, policy: Policy, timeout_s: float) -> socket.socket | None:
-    """A connection to the address that was checked; None if a proxy makes it."""
+    """A connection to the checked address; None if a proxy is used."""
     from penstock.frames.http.transport import connected, proxy_for
 
     parts = urlsplit(url)
@@ -223,12 +223,12 @@ def _socket(url: str, policy: Policy, timeout_s: float) -> socket.socket | None:
     if proxy_for("https" if secure else "http", host) is not None:
         return None
     made = connected(policy, host, parts.port or (443 if secure else 80), timeout_s)
-    made.settimeout(None)  # the client has timeouts of its own
+    made.settimeout(None)  # the client has its own timeouts
     return made
 
 
 def _failure(url: str, error: Exception) -> PenstockError:
-    """What is wrong, by an exception of the client."""
+    """The error for an exception of the client."""
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
     where = shown(url)

@@ -1,4 +1,4 @@
-"""The connection test of AMQP: does the server answer, may the user log in, are exchange and queue there."""
+"""The connection test of AMQP: checks the server, the login, the exchange and the queue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.errors import PenstockError, Problem, Retryable
 def probe_amqp(end: AmqpEnd, *, exchange: str = "", queue: str | None = None) -> Probe:
     """The result of the test. The exchange and the queue must exist.
 
-    It offers nothing: the protocol has no list of queues, and looking at a message counts as a delivery.
+    It lists no objects: the protocol has no list of queues, and reading a message counts as a delivery.
     """
     if problems := unreachable([end.address], "address"):
         return Probe(problems=problems)

@@ -1,4 +1,4 @@
-"""Connections to servers of AMQP 0.9.1, such as RabbitMQ, and their errors in words."""
+"""Connections to servers of AMQP 0.9.1, such as RabbitMQ, and the explanation of their errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.specs.base import Component
 
 CONNECT_S = 8.0
 ANSWER_S = 30.0
-"""Seconds that the server may take to answer or to confirm. A batch has a deadline of its own."""
+"""Seconds that the server may take to respond or to confirm. A batch has its own deadline."""
 
 HEARTBEAT_S = 30
 
@@ -40,9 +40,9 @@ class AmqpEnd(Component):
 
 
 class AmqpConnection:
-    """A connection with one channel, which a thread of its own runs. Methods wait for its answers.
+    """A connection with one channel, run by a separate thread. Methods wait for its responses.
 
-    `changed` guards all that callbacks of the channel, which run in that thread, share with the caller.
+    `changed` guards the state that callbacks of the channel, which run in that thread, share with the caller.
     """
 
     def __init__(self, end: AmqpEnd) -> None:
@@ -51,7 +51,7 @@ class AmqpConnection:
         self.changed = threading.Condition()
         self.channel: Any = None
         self.blocked = False
-        """Whether the server takes no messages now, for want of memory or disk."""
+        """Whether the server currently accepts no messages, because it lacks memory or disk space."""
         self._error: BaseException | None = None
         self._cancelled = False
         self._connection = pika.SelectConnection(_parameters(end), self._opened, self._closed, self._closed)
@@ -66,21 +66,21 @@ class AmqpConnection:
             raise
 
     def do(self, work: Callable[[Any], None]) -> None:
-        """Have the connection's thread do something with the channel."""
+        """Run a function with the channel in the connection's thread."""
 
         def guarded() -> None:
             try:
                 if self._error is None:
                     work(self.channel)
-            except Exception as error:  # the thread runs every callback, and must not end with one
+            except Exception as error:  # the thread runs all callbacks, and must not end because of one
                 self.fail(error)
 
         self._connection.ioloop.add_callback_threadsafe(guarded)
 
     def wait(self, ready: Callable[[], Any], seconds: float) -> bool:
-        """Wait until something is so; raises the failure of the connection, false after some seconds.
+        """Wait until `ready` is true; raises the failure of the connection; false after `seconds`.
 
-        While the server takes no messages, time does not count.
+        While the server accepts no messages, time does not count.
         """
         until = time.monotonic() + seconds
         with self.changed:
@@ -97,7 +97,7 @@ class AmqpConnection:
             return True
 
     def ask(self, work: Callable[[Any, Callable[[Any], None]], None]) -> Any:
-        """The answer to a method of the channel, which gets the callback for it."""
+        """The response to a method of the channel; `work` gets the callback for it."""
         answers: list[Any] = []
 
         def answered(answer: Any) -> None:
@@ -111,13 +111,13 @@ class AmqpConnection:
         return answers[0]
 
     def fail(self, error: BaseException) -> None:
-        """End the connection with a failure; the first one counts."""
+        """End the connection with a failure; only the first failure is recorded."""
         with self.changed:
             self._error = self._error or error
             self.changed.notify_all()
 
     def cancel(self) -> None:
-        """Make a call that waits raise. Called by another thread."""
+        """Make a waiting call raise. Called by another thread."""
         with self.changed:
             self._cancelled = True
             self.changed.notify_all()
@@ -166,7 +166,7 @@ class AmqpConnection:
 
 
 def failure_of(error: BaseException, end: AmqpEnd) -> Exception:
-    """The error behind one of the client library."""
+    """The error behind an exception of the client library."""
     from pika import exceptions as known
 
     if isinstance(error, Retryable):
@@ -222,7 +222,7 @@ def _parameters(end: AmqpEnd) -> Any:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and those inside: pika wraps them in ways of its own."""
+    """An error and its inner errors, which pika wraps in its own ways."""
     seen: list[BaseException] = []
     todo = [error]
     while todo:
@@ -236,11 +236,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _deepest(error: BaseException) -> BaseException:
-    """The cause that the operating system or TLS has given, else the last one."""
+    """The cause from the operating system or TLS, else the last one."""
     causes = list(_causes(error))
     return next((each for each in causes if isinstance(each, OSError)), causes[-1])
 
 
 def _plain(text: str) -> str:
-    """A text of the server without its code: `NOT_FOUND - no exchange 'x' in vhost '/'`."""
+    """A message of the server without its code, such as `NOT_FOUND - no exchange 'x' in vhost '/'`."""
     return text.partition(" - ")[2] or text

@@ -1,4 +1,4 @@
-"""The connection test of Kafka: are there brokers, may this user log in, do the topics exist."""
+"""The connection test of Kafka: checks the brokers, the login and the topics."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CLIENT = {
     "default.api.timeout.ms": "5000",
     "socket.connection.setup.timeout.ms": "3000",
 }
-"""The test answers in seconds."""
+"""Client settings with short timeouts: the test must finish within seconds."""
 
 SAMPLE, SAMPLE_MS, SHOWN = 5, 2000, 500
-"""Records of a sample, the milliseconds to wait for them, and the characters of a value that are shown."""
+"""The number of sample records, the milliseconds to wait for them, and the characters shown of a value."""
 
 _DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 
@@ -38,7 +38,7 @@ def probe_kafka(
     *,
     sample: bool = False,
 ) -> Probe:
-    """The result of the test. `topics` are those that must exist, each with its path in the connector."""
+    """The result of the test. `topics` are the required topics, each with its path in the connector."""
     if problems := unreachable(end.addresses, "brokers"):
         return Probe(problems=problems)
     try:
@@ -74,7 +74,7 @@ def _missing(
 def _matches(pattern: str, name: str) -> bool:
     try:
         return re.fullmatch(pattern, name) is not None
-    except re.error:  # Java's regular expressions know more
+    except re.error:  # Java's regular expressions support more
         return True
 
 
@@ -82,7 +82,7 @@ def _matches(pattern: str, name: str) -> bool:
 def _client(
     spark: SparkSession, end: KafkaEnd, name: str, method: str | None = None, **settings: str
 ) -> Iterator[Any]:
-    """A client of Kafka in the JVM, closed in the end."""
+    """A Kafka client in the JVM, closed at the end."""
     jvm = jvm_of(spark)
     properties = jvm.java.util.Properties()
     for setting, value in {**end.client({}), **CLIENT, **settings}.items():
@@ -98,7 +98,7 @@ def _client(
 
 
 def _sample(spark: SparkSession, end: KafkaEnd, topic: str) -> list[dict[str, Any]]:
-    """The last records of a topic's first partition that has some."""
+    """The last records of the first non-empty partition of a topic."""
     jvm = jvm_of(spark)
     deserializers = {"key.deserializer": _DESERIALIZER, "value.deserializer": _DESERIALIZER}
     with _client(spark, end, "consumer.KafkaConsumer", **deserializers) as consumer:

@@ -1,4 +1,4 @@
-"""What the Kafka source and sink share: brokers, security, and further settings of Kafka's client."""
+"""The settings that the Kafka source and sink share: brokers, security, and further client settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OWNED = re.compile(
     r"bootstrap\.servers|security\.protocol|sasl\..*|ssl\..*|auto\.offset\.reset|enable\.auto\.commit"
     r"|(key|value)\.(de)?serializer|interceptor\.classes|enable\.idempotence|acks|transactional\.id"
 )
-"""Settings of Kafka's client that other fields decide, or that delivery depends on."""
+"""Settings of Kafka's client that other fields determine, or that delivery depends on."""
 
 NAME = re.compile(r"[a-z][a-z0-9._]*")
 
@@ -34,7 +34,7 @@ class Sasl(Spec):
 
 
 class KafkaTls(AnyTls):
-    """Encrypted connections. Files are read where the flow runs."""
+    """Encrypted connections. Files are read on the worker that runs the flow."""
 
     ca_file: FilePath | None = Field(
         default=None,
@@ -50,7 +50,7 @@ class KafkaTls(AnyTls):
 
 
 class KafkaSecurity(Spec):
-    """How connections are encrypted and authenticated. Absent: neither."""
+    """Encryption and authentication of connections. Absent: neither."""
 
     tls: KafkaTls | None = Field(default=None, description="Use TLS; `{}` uses the trust store of Java.")
     sasl: Sasl | None = Field(default=None, description="Authentication with a user name and a password.")
@@ -108,16 +108,16 @@ class KafkaEnd(Component):
 
     @property
     def addresses(self) -> list[str]:
-        """Each broker by itself."""
+        """The addresses of all brokers, one per entry."""
         return _split(self.brokers)
 
     def client(self, defaults: Mapping[str, str]) -> dict[str, str]:
-        """The settings of Kafka's client; `defaults` are those that a user may replace."""
+        """The settings of Kafka's client; the user may override `defaults`."""
         secured = self.security.settings() if self.security else {}
         return {**defaults, **self.options, **secured, "bootstrap.servers": ",".join(self.addresses)}
 
     def spark_options(self, defaults: Mapping[str, str]) -> dict[str, str]:
-        """The same as options of Spark's connector."""
+        """The settings of Kafka's client as options of Spark's connector."""
         return {f"kafka.{name}": value for name, value in self.client(defaults).items()}
 
 

@@ -1,4 +1,4 @@
-"""Where a Kafka source begins: at an end of the topics, at a time, or at offsets of their partitions."""
+"""The start position of a Kafka source: an end of the topics, a time, or offsets of their partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from penstock.specs.positions import parse_position
 
 ENDS = {"earliest": -2, "latest": -1}
-"""What Spark's connector calls the ends of a partition."""
+"""The ends of a partition in Spark's connector."""
 
 
 def _checked(text: str) -> str:
@@ -32,9 +32,9 @@ def options_of(position: str | Mapping[str, Mapping[str | int, int | str]]) -> d
         found = parse_position(position)
         if found.time is None:
             return {"startingOffsets": position}
-        # The time of a record is in milliseconds: the first one at or after a finer time is in the next one.
+        # Record times are in milliseconds: the first record at or after a finer time is in the next one.
         milliseconds = str(math.ceil(round(found.time.timestamp() * 1_000_000) / 1000))
-        # Where a partition has no later event, its reader begins with the next one that comes.
+        # If a partition has no later event, reading starts with its next new event.
         return {"startingTimestamp": milliseconds, "startingOffsetsByTimestampStrategy": "latest"}
     return {
         "startingOffsets": json.dumps(

@@ -1,4 +1,4 @@
-"""Failures of Kafka's client in words: what is wrong, what to do, and whether a retry can help."""
+"""Explanations of Kafka client failures: the problem, a hint, and whether a retry can help."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Rule:
     pattern: re.Pattern[str]
     code: str
     message: str
-    """`{0}` is what a group has found; `{brokers}` and `{topics}` are those of the connector."""
+    """`{0}` is the text of a matched group; `{brokers}` and `{topics}` are those of the connector."""
     hint: str
     path: str | None = None
     fatal: bool = False
@@ -116,15 +116,15 @@ RULES = (
         "brokers",
     ),
 )
-"""In the order in which they are tried."""
+"""The rules, in the order in which they are tried."""
 
 
 def explained(
     text: str, brokers: Sequence[str], topics: Sequence[str], path: str | None = None
 ) -> PenstockError | None:
-    """The error behind the text of an exception and its causes; None if Kafka is not what has failed.
+    """The error behind the text of an exception and its causes; None if it is not a failure of Kafka.
 
-    A rule without a path of its own gets `path`.
+    A rule without its own path gets `path`.
     """
     for rule in RULES:
         found = rule.pattern.search(text)

@@ -1,4 +1,4 @@
-"""Records of Kafka as events: their columns, and what the hidden column knows of them."""
+"""Kafka records as events: their columns, and their metadata in the hidden column."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def json_events(
     *,
     metadata: bool,
 ) -> DataFrame:
-    """Records whose value is a JSON object, and notes of those that do not fit the schema."""
+    """Records whose value is a JSON object, with notes for those that do not fit the schema."""
     read = _read(df, decoded_value(df, schema, timestamps))
     return with_columns(read, schema, rule, malformed, _event(), _metadata(metadata, raw=False))
 
 
 def _read(df: DataFrame, value: Column) -> DataFrame:
-    """The value of a record, and what Kafka tells of it, by the names of visible columns."""
+    """The value of a record and its Kafka metadata, with the names of visible columns."""
     from pyspark.sql import functions as f
 
     return df.select(
@@ -72,7 +72,7 @@ def _read(df: DataFrame, value: Column) -> DataFrame:
 
 
 def _headers(headers: Column) -> Column:
-    """Headers as a map. Kafka allows several of one name: the last one counts."""
+    """Headers as a map. Kafka allows several headers with the same name: the last one is used."""
     from pyspark.sql import functions as f
 
     names = f.reverse(f.transform(headers, lambda header: header["key"]))
@@ -82,7 +82,7 @@ def _headers(headers: Column) -> Column:
 
 
 def _event() -> Column:
-    # Partitions are merged by time: offsets of two partitions have nothing to do with each other.
+    # Partitions are merged by time: offsets of two partitions are unrelated.
     place = "unix_micros(_time)"
     return event_from(offset="_offset", time="_time", key="_key", headers="_headers", place=place).alias(
         EVENT

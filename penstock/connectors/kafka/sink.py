@@ -26,41 +26,42 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CLIENT = {
-    # A batch has a deadline and retries of its own, so the client must not wait for minutes by itself.
+    # A batch has its own deadline and retries, so the client itself must not wait for minutes.
     "max.block.ms": "15000",
     "request.timeout.ms": "10000",
     "delivery.timeout.ms": "30000",
 }
 
 SAFE = {"acks": "all", "enable.idempotence": "true"}
-"""A record is acknowledged by all replicas in sync, and one that the client repeats is stored once."""
+"""A record is acknowledged by all in-sync replicas, and a record that the client resends is stored once."""
 
 OVERHEAD = 4096
-"""Bytes of a request beside the largest event."""
+"""Bytes of a request in addition to the largest event."""
 
 MOST_OVERHEAD = 100
-"""Bytes that Kafka may add to a record, beside those for headers."""
+"""Maximum bytes that Kafka adds to a record, in addition to those for headers."""
 
 VALID = r"^(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}$"
-"""Names of topics that Kafka accepts."""
+"""The pattern of valid topic names."""
 
 HEADER_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 FORMAT = "kafka"
 OLD_SOURCES = "spark.sql.sources.useV1SourceList"
-"""Kafka is in this list by default, and is then written in a way that reports no observed metrics."""
+"""Kafka is in this list by default, and then writes do not report observed metrics."""
 
 
 class KafkaSink(KafkaEnd, Sink):
     """Writes each event as a record of a Kafka topic.
 
     Delivery is at-least-once: a batch that is repeated after a crash, or after a failed attempt, is written
-    again. Within an attempt the producer is idempotent. The order per key is kept, unless `ordered` is false.
+    again. Within an attempt the producer is idempotent. The order per key is preserved, unless `ordered` is
+    false.
 
     The value of a record is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-    object, in the same form as in files of the `file` sink. `_key` and `_headers` become the key and the
-    headers, beside a `value` also `key` and `headers`; without them the event keeps those it came with. An
-    event that is larger than `max_event_bytes`, or whose topic is no valid name, goes to the dead letters.
+    object, in the same format as in files of the `file` sink. `_key` and `_headers` become the key and the
+    headers, and next to a `value` also `key` and `headers`; without them the event keeps its original ones.
+    An event that is larger than `max_event_bytes`, or has an invalid topic name, goes to the dead letters.
     """
 
     type: Literal["kafka"] = "kafka"

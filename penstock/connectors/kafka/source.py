@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.connectors.file.records import Rule
 
 CLIENT = {
-    # Kafka's own defaults let a flow wait for minutes before it says that no broker answers.
+    # With Kafka's own defaults, a flow would wait for minutes before it reports that no broker responds.
     "request.timeout.ms": "15000",
     "default.api.timeout.ms": "20000",
 }
@@ -40,18 +40,18 @@ CLIENT = {
 class KafkaSource(KafkaEnd, Source):
     """Reads the records of Kafka topics.
 
-    Progress is kept in the pipeline's checkpoint and not in a consumer group, so that a restart goes on
+    Progress is stored in the pipeline's checkpoint and not in a consumer group, so that a restart resumes
     exactly where the last committed batch ended. Partitions that are added later are read from their
     beginning.
 
-    With `format: json` the columns are those of `schema`, decoded by the same rule as all other events:
-    nothing is rounded, cut or guessed, and a record that does not fit goes to the dead letters with the
-    column and the value. A record without a value (a tombstone) is an event of nulls. `text` and `bytes` give
-    `value`, `key` and `headers`. For Avro and Protobuf, with or without a schema registry, read `bytes` and
-    add a `decode` step.
+    With `format: json` the columns are those of `schema`, decoded by the same rules as all other events:
+    nothing is rounded, truncated or guessed, and a record that does not fit goes to the dead letters with the
+    column and the value. A record without a value (a tombstone) is an event of nulls. `text` and `bytes`
+    result in `value`, `key` and `headers`. For Avro and Protobuf, with or without a schema registry, read
+    `bytes` and add a `decode` step.
 
-    The key, the headers and the time of a record stay with the event and go along to sinks that have them.
-    With `metadata` they are columns too, with the topic, the partition and the offset.
+    The key, the headers and the time of a record stay with the event and are passed to sinks that support
+    them. With `metadata` they are also columns, with the topic, the partition and the offset.
     """
 
     type: Literal["kafka"] = "kafka"
@@ -151,7 +151,7 @@ security:
         return json_events(df, schema, self._rule(), self.timestamps, self.malformed, metadata=self.metadata)
 
     def reason(self, row: str) -> tuple[str, str] | None:
-        """Why a value does not fit the schema."""
+        """The reason why a value does not fit the schema."""
         return self._rule().reason(row)
 
     def probe(self, spark: SparkSession, site: Site) -> Probe:
@@ -163,7 +163,7 @@ security:
         return explained(text, self.addresses, topics, "pattern" if self.pattern else "topics")
 
     def behind(self, progress: Mapping[str, Any]) -> int | None:
-        """Records that were in the topics and not read, by Spark's report of a micro-batch."""
+        """The number of unread records in the topics, from Spark's report of a micro-batch."""
         latest, end = progress.get("latestOffset"), progress.get("endOffset")
         if not isinstance(latest, dict) or not isinstance(end, dict):
             return None

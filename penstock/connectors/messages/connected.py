@@ -1,4 +1,4 @@
-"""Sinks that send messages over a connection which they keep from batch to batch."""
+"""Sinks that send messages over a connection that is reused across batches."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from penstock.connectors.messages.sink import Message, MessageWriter
 from penstock.errors import Retryable
 
 Refused = tuple[int, str, str]
-"""A message that the system refuses for good: its number, a code and a reason."""
+"""A message that the system permanently rejects: its number, a code and a reason."""
 
 
 class Connection(ABC):
     """A connection to a server."""
 
     waiting = False
-    """Whether `send` waits for a server that is up and has no room."""
+    """Whether `send` waits for a server that is available but has no room."""
 
     @abstractmethod
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[Refused]:
@@ -27,22 +27,22 @@ class Connection(ABC):
 
     @abstractmethod
     def cancel(self) -> None:
-        """Make a `send` that waits raise. Called by another thread."""
+        """Make a waiting `send` raise. Called by another thread."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connection. It may be lost already."""
+        """Close the connection, which may already be lost."""
 
 
 C = TypeVar("C", bound=Connection)
 
 
 KEY_HEADER = "Penstock-Key"
-"""The header with the key of an event, in systems that have headers and no keys."""
+"""The header with the key of an event, in systems with headers but without keys."""
 
 
 def key_text(message: Message) -> str | None:
-    """The key of a message for systems that have text for it only; ValueError if the key is no text."""
+    """The key of a message as text, for systems that require text; raises ValueError if it is not UTF-8."""
     try:
         return None if message.key is None else message.key.decode()
     except UnicodeDecodeError:
@@ -50,7 +50,7 @@ def key_text(message: Message) -> str | None:
 
 
 class ConnectedWriter(MessageWriter, Generic[C]):
-    """Connects for the first batch, and again after a failure, with which the connection is given up."""
+    """Connects for the first batch, and again after a failure, which closes the connection."""
 
     def __init__(self) -> None:
         self._connection: C | None = None
@@ -58,7 +58,7 @@ class ConnectedWriter(MessageWriter, Generic[C]):
 
     @abstractmethod
     def connect(self) -> C:
-        """A new connection. Raises `Invalid` or `Unavailable` if there is none."""
+        """A new connection. Raises `Invalid` or `Unavailable` if it fails."""
 
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[Refused]:
         if self._connection is None:
@@ -73,7 +73,7 @@ class ConnectedWriter(MessageWriter, Generic[C]):
 
     @property
     def waiting(self) -> bool:  # type: ignore[override]
-        """Whether `write` waits for a server that is up and has no room, which is no failure."""
+        """Whether `write` waits for a server that is available but has no room, which is not a failure."""
         return self._connection is not None and self._connection.waiting
 
     def cancel(self) -> None:
@@ -84,5 +84,5 @@ class ConnectedWriter(MessageWriter, Generic[C]):
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(Exception):  # the failure that matters is the one before
+            with contextlib.suppress(Exception):  # the earlier failure is the relevant one
                 connection.close()

@@ -1,4 +1,4 @@
-"""Ids of messages, by which a receiver recognises those that were sent again."""
+"""Ids of messages, by which a receiver recognizes messages that were sent again."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from penstock.connectors.base import DeliveryId
 from penstock.connectors.messages.sink import Message
 
 SHOWN = 30
-"""Characters of a name in an id, for people: with all of a long name some systems would not take the id."""
+"""Characters of a name in an id, for readability: some systems would reject an id with a long name."""
 
 
 class MessageIds:
-    """The ids of a batch's messages: the same in every attempt, whatever order the events come in.
+    """The ids of a batch's messages: the same in every attempt, regardless of the order of the events.
 
-    A number in the batch would not do: events behind a shuffle may come in another order when a batch is
-    computed again, and a receiver would drop one event for another.
+    A number in the batch would not work: after a shuffle, events may be in another order when a batch is
+    computed again, and a receiver would drop the wrong event.
     """
 
     def __init__(self, delivery: DeliveryId) -> None:

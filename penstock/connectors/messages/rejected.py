@@ -1,4 +1,4 @@
-"""Events of a batch of messages that cannot be messages."""
+"""The events of a batch that cannot be sent as messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def rejected_in(df: DataFrame) -> Iterator[Rejected]:
-    """The refused events of a frame made by `message_of`."""
+    """The rejected events of a frame created by `message_of`."""
     from pyspark.sql import functions as f
 
     refused = df.filter(f.col(REFUSAL).isNotNull())
@@ -24,6 +24,6 @@ def rejected_in(df: DataFrame) -> Iterator[Rejected]:
 
 
 def rejected(row: Mapping[str, Any]) -> Rejected:
-    """A refused event, from its row with `refusal`, `row` and `$event`."""
+    """A rejected event, from its row with `refusal`, `row` and `$event`."""
     refusal = row[REFUSAL]
     return Rejected(row[ROW] or "{}", refusal["code"], refusal["message"], row[EVENT])

@@ -1,4 +1,4 @@
-"""Events in the form of messages: target, key, value and headers, and why an event cannot be a message."""
+"""Conversion of events to messages: target, key, value and headers, or the reason for a rejection."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ TARGET = "target"
 """The column with the target of a message, such as a topic or a routing key."""
 
 REFUSAL = "refusal"
-"""The column that says why an event cannot be a message: `code` and `message`, or NULL."""
+"""The column with the reason why an event cannot be a message: `code` and `message`, or NULL."""
 
 ROW = "row"
-"""The column with an event that is refused, as JSON."""
+"""The column with a rejected event, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Limits:
     """The limits of a system for messages."""
 
     max_bytes: int
-    """Bytes of value, key and headers."""
+    """The maximum size of value, key and headers in bytes."""
     target: str = "topic"
-    """What the system calls the target of a message. The sink's field has the same name."""
+    """The system's term for the target of a message. The sink's field has the same name."""
     valid: str | None = None
     """A regular expression that a target must match; None: any text that is not empty."""
     secret: bool = False
-    """Whether a target may hold a secret, such as a token in a URL, and must not be shown."""
+    """Whether a target may contain a secret, such as a token in a URL, and must not be shown."""
     overhead: int = 0
     """Bytes that the system may add to a message; each header has up to ten more."""
 
@@ -48,15 +48,15 @@ class Limits:
 def message_of(
     df: DataFrame, template: str, limits: Limits, target: Callable[[str], Column] = text_of
 ) -> DataFrame:
-    """The frame as messages, with `refusal`; only an event that is refused has `row` and `$event`.
+    """The frame as messages, with `refusal`; only rejected events have `row` and `$event`.
 
-    `target` makes the text of the template, where values cannot stand in it as they are.
+    `target` creates the text of the template, if values have to be escaped in it.
     """
     from pyspark.sql import functions as f
 
     event = f.col(quote(EVENT))
     key, headers = _beside(df.schema, event)
-    # In two steps, so that Spark makes the value once and not for its size again.
+    # In two steps, so that Spark computes the value once, and not again for its size.
     made = df.select(
         target(template).alias(TARGET),
         key.alias("key"),
@@ -78,7 +78,7 @@ def message_of(
 
 
 def misfits(schema: StructType, template: str, path: str) -> Iterator[Problem]:
-    """Why events of `schema` cannot be messages. `path` is the field of the template in the sink."""
+    """The reasons why events of `schema` cannot be messages. `path` is the sink's field of the template."""
     names = visible(schema.names)
     for name in columns_of(template):
         if name not in names:
@@ -135,7 +135,7 @@ def _row(schema: StructType) -> Column:
 
 
 def _beside(schema: StructType, event: Column) -> tuple[Column, Column]:
-    """The key and the headers: of a column, else those that the event came with."""
+    """The key and the headers: from columns, else those of the original event."""
     from pyspark.sql import functions as f
 
     columns = {target: f.col(quote(name)) for name, target in _columns_beside(schema).items()}
@@ -161,7 +161,7 @@ def _has_value(schema: StructType) -> bool:
 
 
 def _size_of(headers: Column) -> Column:
-    """Bytes that headers take at most."""
+    """The maximum size of headers in bytes."""
     from pyspark.sql import functions as f
 
     each = f.transform(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An event as it is sent."""
+    """An event in the form in which it is sent."""
 
     target: str
     value: bytes | None
@@ -36,8 +36,8 @@ class MessageSink(Sink):
     """A sink that sends each event as a message.
 
     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-    object. `_key` and `_headers` become the key and the headers, beside a `value` also `key` and `headers`;
-    without them the event keeps those it came with.
+    object. `_key` and `_headers` become the key and the headers, and next to a `value` also `key` and
+    `headers`; without them the event keeps its original ones.
     """
 
     meta: ClassVar = True
@@ -61,13 +61,13 @@ class MessageSink(Sink):
 
 
 class MessageWriter(SinkWriter):
-    """Sends the messages of a batch in their order."""
+    """Sends the messages of a batch in order."""
 
     @abstractmethod
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[tuple[int, str, str]]:
         """Send all messages, and return once the system has acknowledged them.
 
-        Returns those that the system refuses for good: the number of the message, a code and a reason. Raises
+        Returns the permanently rejected messages: the number of the message, a code and a reason. Raises
         `Retryable`, `Fatal` or `Backpressure` if the batch has to be sent again.
         """
 
@@ -81,7 +81,7 @@ class MessageWriter(SinkWriter):
 
 
 def _parted(table: pa.Table) -> tuple[list[Message], list[Rejected]]:
-    """The messages of a table made by `message_of`, and the events that cannot be messages."""
+    """The messages of a table created by `message_of`, and the events that cannot be messages."""
     import pyarrow.compute as pc
 
     bad = pc.is_valid(table[REFUSAL])

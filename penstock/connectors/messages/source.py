@@ -29,11 +29,11 @@ BESIDE = ("_offset", "_time", "_key", "_headers")
 
 
 class MessageSource(ReceivedSource):
-    """A source of messages with a value, a key and headers. They are kept as they came, and decoded later.
+    """A source of messages with a value, a key and headers. They are stored unchanged, and decoded later.
 
-    With `format: json` the columns are those of `schema`, decoded by the same rule as all other events:
-    nothing is rounded, cut or guessed, and a message that does not fit goes to the dead letters with the
-    column and the value. `text` and `bytes` give `value`, `key` and `headers`.
+    With `format: json` the columns are those of `schema`, decoded by the same rules as all other events:
+    nothing is rounded, truncated or guessed, and a message that does not fit goes to the dead letters with
+    the column and the value. `text` and `bytes` result in `value`, `key` and `headers`.
     """
 
     format: ValueFormat = Field(default="json", description="Format of the value of a message.")
@@ -85,7 +85,7 @@ class MessageSource(ReceivedSource):
         return self._events(reread_stream(spark, self.reads(site), first, end, metadata=True))
 
     def reason(self, row: str) -> tuple[str, str] | None:
-        """Why a value does not fit the schema."""
+        """The reason why a value does not fit the schema."""
         return self._rule().reason(row)
 
     def _columns(self, spark: SparkSession, *, metadata: bool) -> StructType:
@@ -97,7 +97,7 @@ class MessageSource(ReceivedSource):
         return parse_schema(spark, ", ".join(parts), field="schema")
 
     def _events(self, df: DataFrame) -> DataFrame:
-        """The events of the raw input stream, with its metadata, in the columns of this source."""
+        """The events of the raw input stream, with its metadata, as the columns of this source."""
         from pyspark.sql import functions as f
 
         beside = {"_offset": "_offset", "_time": "_time", "_key": "key", "_headers": "headers"}

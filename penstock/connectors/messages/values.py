@@ -21,7 +21,7 @@ RAW = {"text": "STRING", "bytes": "BINARY"}
 
 
 def decoded_value(df: DataFrame, schema: StructType, timestamps: Timestamps) -> Column:
-    """The column `value` as a struct of `schema` and `$corrupt`, decoded by the rule of streams."""
+    """The column `value` as a struct of `schema` and `$corrupt`, decoded by the same rules as in streams."""
     from pyspark.sql import functions as f
 
     from penstock.connectors.json_values import decoded
@@ -37,7 +37,7 @@ def with_columns(
     event: Column,
     beside: list[Column],
 ) -> DataFrame:
-    """The columns of a decoded `value`, further columns, and notes of the values that do not fit."""
+    """The columns of a decoded `value`, further columns, and notes for values that do not fit."""
     from pyspark.sql import functions as f
 
     from penstock.connectors.file.lines import noted
@@ -50,7 +50,7 @@ def with_columns(
 
 
 def _lacking(schema: StructType, event: Column) -> Column | None:
-    """The note of a message without a value, if a column must have one."""
+    """The note for a message without a value, if a column is required."""
     from pyspark.sql import functions as f
 
     from penstock.frames.noting import note

@@ -1,4 +1,4 @@
-"""The connection test of streams: does the stream exist."""
+"""The connection test of streams: checks that the stream exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the columns of a frame become the events of a stream."""
+"""Conversion of a frame's columns to the events of a stream."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ RAW_BESIDE = {"key": KEY, "headers": HEADERS, **BESIDE}
 
 @dataclass(frozen=True)
 class Form:
-    """Which columns of a frame go where in the stored events."""
+    """The mapping of a frame's columns to the stored events."""
 
     payload: dict[str, str]
     """Column of the stream → column of the frame."""
     beside: dict[str, str]
     """`_key` or `_headers` → column of the frame."""
     as_json: bool = False
-    """The columns of `payload` become one JSON object, the value of a raw event."""
+    """Whether the columns of `payload` become one JSON object, the value of a raw event."""
 
     def select(self, df: DataFrame, *, event: bool = False) -> DataFrame:
-        """The frame with the columns of the stored events, and with `event` the hidden column too.
+        """The frame with the columns of the stored events, and with `event` also the hidden column.
 
-        Key and headers that no column gives are those that the event came with.
+        Without columns for them, key and headers are those of the original event.
         """
         from pyspark.sql import functions as f
 
@@ -63,7 +63,7 @@ class Form:
 
 
 def form_of(schema: StructType, ddl: str | None) -> Form:
-    """The form in which events of `schema` enter a stream that has no quarrel with them."""
+    """The form in which events of `schema` are appended to a stream, if they are compatible."""
     names = visible(schema.names)
     if ddl is None:
         beside = _beside(schema, RAW_BESIDE)
@@ -78,7 +78,7 @@ def form_of(schema: StructType, ddl: str | None) -> Form:
 
 
 def misfits(schema: StructType, ddl: str | None) -> Iterator[Problem]:
-    """Why events of `schema` cannot enter a stream; paths relative to the sink."""
+    """The reasons why events of `schema` cannot be appended to a stream; paths are relative to the sink."""
     form = form_of(schema, ddl)
     used = {*form.payload.values(), *form.beside.values()}
     wanted = payload_schema(ddl)
@@ -114,12 +114,12 @@ def _typed_misfits(form: Form, have: pa.Schema, wanted: pa.Schema) -> Iterator[P
 
 
 def demands(ddl: str | None) -> list[str]:
-    """The columns that every event of a stream must have."""
+    """The required columns of a stream's events."""
     return [field.name for field in payload_schema(ddl) if not field.nullable]
 
 
 def sift(batch: pa.RecordBatch, ddl: str | None) -> tuple[pa.RecordBatch, list[Rejected]]:
-    """The selected events without `$event`, and apart from them those that lack what the stream demands."""
+    """The valid events without `$event`, and the events that lack a required column of the stream."""
     lacking = {name: batch.column(name) for name in demands(ddl) if batch.column(name).null_count}
     plain = [name for name in batch.schema.names if name != EVENT]
     if not lacking:
@@ -140,7 +140,7 @@ def sift(batch: pa.RecordBatch, ddl: str | None) -> tuple[pa.RecordBatch, list[R
 def encode(
     batch: pa.RecordBatch, ddl: str | None, compression: str, max_events: int, max_bytes: int
 ) -> Iterator[Body]:
-    """Events as the stream stores them. Key and headers are left out where no event has them."""
+    """Events in the format of the stream. Key and headers are omitted if no event has them."""
     if not batch.num_rows:
         return
     payload = payload_schema(ddl)

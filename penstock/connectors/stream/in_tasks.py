@@ -1,4 +1,4 @@
-"""Appends to streams in Kafka by the tasks: they write the frames, and the driver names them."""
+"""Appends to streams in Kafka by tasks: they write the frames, and the driver adds them to the journal."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ANSWER = struct.Struct("<qqqii")
-"""Place or -1, size, size in memory, events, which of `META` they have; see KafkaAppender.java."""
+"""Place or -1, size, size in memory, events, bits of the `META` columns; see KafkaAppender.java."""
 
 
 def appender(spark: SparkSession, columns: pa.Schema, place: StreamPlace) -> Any:
-    """The function of Java that writes events of these columns to a stream; None if only the driver can."""
+    """The Java function that writes events with these columns to a stream; None if only the driver can."""
     config = None
     with contextlib.suppress(OSError, ValueError):
         config = read_config(place.directory)
@@ -56,7 +56,7 @@ def appender(spark: SparkSession, columns: pa.Schema, place: StreamPlace) -> Any
 
 
 def _fits(columns: pa.Schema, ddl: str | None) -> bool:
-    """Whether the columns lie in memory as the stream stores them, and no event can be rejected."""
+    """Whether the columns have the same memory layout as in the stream, and no event can be rejected."""
     payload = payload_schema(ddl)
     given = list(columns)
     own, beside = given[: len(payload)], given[len(payload) :]
@@ -69,7 +69,7 @@ def _fits(columns: pa.Schema, ddl: str | None) -> bool:
 
 
 def _alike(have: pa.DataType, to: pa.DataType) -> bool:
-    """Whether values of both types have the same bytes."""
+    """Whether values of both types have the same byte representation."""
     return bool(have == to or (pa.types.is_string(have) and pa.types.is_binary(to)))
 
 

@@ -35,13 +35,13 @@ LOOK_S = 0.1
 class StreamSink(Sink):
     """Appends each batch to a stream.
 
-    Delivery is exactly-once: a batch enters the stream whole, and one that is repeated after a crash is
-    recognised by its number and not appended again. A typed stream takes the columns it has, by name; they
-    may be narrower, and those that are missing are null. An event that lacks a column which is NOT NULL goes
-    to the dead letters. A raw stream takes a `value`, with `key` and `headers` if they are there; without a
-    `value`, the whole event as a JSON object. In both, `_key` and `_headers` become the key and the headers
-    of the event; without them it keeps those it came with. A full stream makes the pipeline wait, or drops
-    and counts, as the stream's own settings say.
+    Delivery is exactly-once: a batch is appended atomically, and a batch that is repeated after a crash is
+    recognized by its number and not appended again. A typed stream accepts its columns by name; their types
+    may be narrower, and missing columns are null. An event that lacks a NOT NULL column goes to the dead
+    letters. A raw stream accepts a `value`, with optional `key` and `headers`; without a `value`, the whole
+    event as a JSON object. In both, `_key` and `_headers` become the key and the headers of the event;
+    without them it keeps its original ones. A full stream makes the pipeline wait, or drops and counts
+    events, according to the stream's own settings.
     """
 
     type: Literal["stream"] = "stream"
@@ -89,7 +89,7 @@ class StreamSink(Sink):
 class _Writer(SinkWriter):
     """Appends on the driver, as one producer with numbered batches.
 
-    The events of a stream in Kafka are mostly written by the tasks, and only named here.
+    The events of a stream in Kafka are mostly written by the tasks, and only added to the journal here.
     """
 
     def __init__(self, site: Site, place: StreamPlace) -> None:
@@ -109,12 +109,12 @@ class _Writer(SinkWriter):
             bodies, rejected = self._encoded(events.table())
         if not bodies:
             return Delivered(0, rejected)
-        # Named by the checkpoint's lineage: a pipeline that starts over counts its batches from zero.
+        # Includes the checkpoint's lineage: a pipeline that restarts from the beginning counts from zero.
         producer = f"{self.site.flow}/{delivery.sink}/{delivery.lineage}"
         try:
             done = self._append(bodies, Producer(producer, delivery.batch, self.site.epoch))
         except Dropped:
-            return Delivered(0, rejected)  # as the stream's settings say; the stream has counted it
+            return Delivered(0, rejected)  # according to the stream's settings; the stream has counted it
         except Refusal as error:
             raise Fault(error.code, str(error)) from None
         return Delivered(done.next - done.first, rejected)
@@ -125,8 +125,8 @@ class _Writer(SinkWriter):
     def _encoded(self, table: pa.Table) -> tuple[list[Body], list[Rejected]]:
         """The events in stored form, in the order of the partitions, and those that cannot be stored.
 
-        Encoded here and not in the tasks: a second step in Python costs each of them more than the driver
-        needs for the whole batch.
+        They are encoded here and not in the tasks: a second Python step would cost each task more than the
+        driver needs for the whole batch.
         """
         from penstock.connectors.stream.form import encode, sift
 
@@ -155,7 +155,7 @@ class _Writer(SinkWriter):
 
     def _enter(self, bodies: list[Body], producer: Producer) -> Pending:
         while not self._cancelled.is_set():
-            # In the other modes the log gives up by itself, and has to count what it dropped.
+            # In the other modes the log itself stops waiting, and has to count dropped events.
             wait_s = LOOK_S if self.log.storage.spec.buffer.mode == "block" else None
             try:
                 return self.log.submit_bodies(bodies, producer=producer, wait_s=wait_s)

@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 ALL = frozenset(Batch.model_fields)
-"""A stream is read by all thresholds of `batch:`."""
+"""A stream supports all thresholds of `batch:`."""
 
 
 class StreamSource(Source):
     """Reads a stream: `value`, `key` and `headers` of raw events, or the columns of a typed stream.
 
-    Each pipeline reads at its own pace and has a cursor of its own, which is kept over restarts. With
-    `metadata` each event has its `_offset` and the `_time` it was appended as well, and in a typed stream its
-    `_key` and `_headers`. Events that were removed before they were read, or cannot be read any more, are
-    skipped and counted, or fail the pipeline (`gap: fail`).
+    Each pipeline reads at its own pace and has its own cursor, which is retained across restarts. With
+    `metadata` each event also has its `_offset` and its append `_time`, and in a typed stream its `_key` and
+    `_headers`. Events that were removed before they were read, or are unreadable, are skipped and counted, or
+    fail the pipeline (`gap: fail`).
 
-    With `until` the pipeline has an end: it reads what is there before that position when it begins, and is
-    then completed.
+    With `until` the pipeline is finite: it reads the events that exist before that position when it starts,
+    and is then completed.
     """
 
     type: Literal["stream"] = "stream"
