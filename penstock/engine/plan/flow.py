@@ -127,7 +127,7 @@ class Flow:
 
     @property
     def delay_ms(self) -> int:
-        """The delay of the watermark after the latest event in milliseconds, the same for all steps."""
+        """Milliseconds that the watermark lags the latest event, the same for all stateful steps."""
         return max((part.component.delay_ms() for part in self.remembering), default=0)
 
 
