@@ -34,7 +34,7 @@ class Source(Component):
     """A source of events: a streaming DataFrame, and the settings that Spark needs to run it."""
 
     position_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that define the meaning of an offset. A pipeline starts over if one of them changes."""
+    """Fields that define the meaning of an offset. A pipeline restarts from the beginning if one changes."""
 
     batch_fields: ClassVar[frozenset[str]] = frozenset()
     """The thresholds of `batch:` that this source honors."""
@@ -94,7 +94,7 @@ class Source(Component):
     def read(self, spark: SparkSession, batch: Batch, site: Site) -> DataFrame:
         """The streaming frame of events, with `$event` as its last column if the source provides metadata.
 
-        `$event` is made by `penstock.frames.known.event_of`. Plans only, runs nothing.
+        `$event` is created by `penstock.frames.known.event_of`. Plans only, runs nothing.
         """
 
     def reread(self, spark: SparkSession, site: Site, first: int, end: int) -> DataFrame | None:
@@ -102,7 +102,7 @@ class Source(Component):
         return None
 
     def reads(self, site: Site) -> StreamPlace | None:
-        """The stream that the source reads, where its flow keeps a cursor; None if it reads none."""
+        """The stream that the source reads, and in which its flow has a cursor; None if it reads none."""
         return None
 
     def oldest(self, site: Site) -> int | None:
@@ -195,8 +195,8 @@ class Sink(Component):
 class DeliveryId:
     """The permanent id of a batch: the same id means the same events, also after a crash.
 
-    `lineage` identifies the checkpoint: a pipeline that starts over counts its batches from zero again, under
-    another lineage.
+    `lineage` identifies the checkpoint: a pipeline that restarts from the beginning numbers its batches from
+    zero again, under another lineage.
     """
 
     pipeline: str
@@ -267,7 +267,7 @@ class SinkWriter(ABC):
 
 
 def write_counted(df: DataFrame, write: Callable[[DataFrame], None]) -> Delivered:
-    """Run the one action `write` on `df`, and count the events that pass through it."""
+    """Run the single action `write` on `df`, and count the events that pass through it."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 

@@ -1,4 +1,4 @@
-"""Plans the events of the `generate` source; tasks make them in Java (`spark/java/CountedRows.java`)."""
+"""Plans the events of the `generate` source; tasks create them in Java (`spark/java/CountedRows.java`)."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Received:
     """The position after the events in the external system; None if a client can't resume from positions."""
     tx: Marks = ()
     handle: Any = None
-    """Anything that `acknowledge` needs."""
+    """Any data that `acknowledge` needs."""
 
 
 class Receiver(ABC):

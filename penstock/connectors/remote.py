@@ -72,7 +72,7 @@ class HasFileno(Protocol):
 def wait_readable(file: HasFileno | int, seconds: float) -> bool:
     """Wait until a file or socket has bytes to read or has ended; false if neither happens in time.
 
-    `select.select` fails for descriptors above 1,023, which a worker with many flows has.
+    `select.select` fails for descriptors above 1,023, which occur in a worker with many flows.
     """
     poll = select.poll()
     poll.register(file, select.POLLIN)
@@ -80,7 +80,7 @@ def wait_readable(file: HasFileno | int, seconds: float) -> bool:
 
 
 def library(module: str, extra: str) -> Any:
-    """A client library; `Invalid` names the extra to install if it is missing."""
+    """A client library; raises `Invalid` with the extra to install if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:

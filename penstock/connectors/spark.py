@@ -113,7 +113,7 @@ def _in_order(df: DataFrame) -> DataFrame:
 
 
 def path_of(options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """The path among the options of a format, with its field."""
+    """The path in the options of a format, with its field."""
     return [("options.path", options["path"])] if "path" in options else []
 
 

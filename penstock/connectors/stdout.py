@@ -134,7 +134,7 @@ def _sifted(lines: list[str | None], name: str, line_format: LineFormat) -> tupl
 
 
 def _pipe_closed() -> Backpressure:
-    """Not a failure: `penstock run` ends the flow, and the batch stays undelivered until the next run."""
+    """The error for a closed pipe. Not a failure: `penstock run` ends the flow, and the next run delivers."""
     return Backpressure("the reader of standard output has closed the pipe", retry_after=1.0)
 
 

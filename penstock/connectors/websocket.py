@@ -188,7 +188,7 @@ class _Receiver(Receiver):
 
 
 def _connect(source: WebsocketSource, policy: Policy) -> contextlib.AbstractContextManager[ClientConnection]:
-    """A connection that lasts as long as its context."""
+    """A connection that is open inside its context."""
     connect = library("websockets.sync.client", "websocket").connect
     headers = dict(source.headers)
     context: ssl.SSLContext | None = None

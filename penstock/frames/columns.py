@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def declared(ddl: str, path: str = "schema") -> pa.Schema:
-    """The columns that a DDL declares; `Invalid` at `path` if it declares none."""
+    """The columns that a DDL declares; raises `Invalid` at `path` if the DDL is invalid."""
     import pyarrow as pa
 
     from penstock.streams.ddl import Parser
@@ -26,21 +26,21 @@ def declared(ddl: str, path: str = "schema") -> pa.Schema:
 
 
 def as_struct(schema: pa.Schema) -> StructType:
-    """Columns of Arrow as those of Spark."""
+    """An Arrow schema as a Spark schema."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
 
 
 def as_arrow(schema: StructType) -> pa.Schema:
-    """Columns of Spark as a Python step gets them."""
+    """A Spark schema as the Arrow schema that a Python step gets."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def index_of(names: Sequence[str], name: str) -> int:
-    """The index of a column, or -1. An exact match wins over one that differs only in case."""
+    """The index of a column, or -1. An exact match takes precedence over one that differs only in case."""
     if name in names:
         return list(names).index(name)
     lower = [each.lower() for each in names]
@@ -48,7 +48,7 @@ def index_of(names: Sequence[str], name: str) -> int:
 
 
 def found(schema: StructType, name: str, path: str) -> StructField:
-    """The column of a name; `Invalid` at `path` if there is none."""
+    """The column with a name; raises `Invalid` at `path` if there is none."""
     from penstock.sql.problems import unknown_column
 
     at = index_of(schema.names, name)
@@ -58,7 +58,7 @@ def found(schema: StructType, name: str, path: str) -> StructField:
 
 
 def joined(kept: Sequence[StructField], new: StructType, path: str, hint: str) -> StructType:
-    """The kept columns, then the new ones; `Invalid` at `path` if two would have the same name."""
+    """The kept columns, then the new ones; raises `Invalid` at `path` for duplicate names."""
     from pyspark.sql.types import StructType
 
     taken = {field.name.lower() for field in kept}
@@ -78,7 +78,7 @@ def shown(batch: pa.RecordBatch, without: Collection[str] = ()) -> list[str]:
 
 
 def without_rows(batch: pa.RecordBatch, rows: Collection[int]) -> pa.RecordBatch:
-    """The batch less some of its rows."""
+    """The batch without some of its rows."""
     import pyarrow as pa
 
     if not rows:
@@ -87,7 +87,7 @@ def without_rows(batch: pa.RecordBatch, rows: Collection[int]) -> pa.RecordBatch
 
 
 def put_together(given: pa.RecordBatch, kept: Sequence[str], new: pa.RecordBatch) -> pa.RecordBatch:
-    """Columns of the input, new ones and the hidden one; both batches have the same rows."""
+    """Combine columns of the input, new columns and the hidden column; both batches have the same rows."""
     import pyarrow as pa
 
     fields = [*(given.schema.field(name) for name in kept), *new.schema, given.schema.field(EVENT)]

@@ -1,7 +1,7 @@
-"""Failures that keep their code on the way through the JVM.
+"""Failures that keep their code when they pass through the JVM.
 
 An error raised in one of Spark's Python processes reaches the engine as the text of a traceback inside a Java
-exception. The text of a `Fault` begins with its code, so that it can be found in there.
+exception. The text of a `Fault` begins with its code, so that it can be found in that text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The hidden columns of frames, beside the visible ones."""
+"""The hidden columns of frames."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ EVENT_FIELDS = {
     "latest": "BIGINT",
 }
 EVENT_TYPE = f"STRUCT<{', '.join(f'{name}: {kind}' for name, kind in EVENT_FIELDS.items())}>"
-"""`offset`, `time`, `key` and `headers` are those of the stream the event came from, if it came from one.
-`sinks` are the only ones that shall get it; null: all. Events with the same `batch` stay together. In a test
-run, `sample` is the number of the sample that the event was made of.
+"""`offset`, `time`, `key` and `headers` are those of the event in its stream, if it was read from a stream.
+`sinks` are the only sinks that get the event; null: all. Events with the same `batch` stay together. In a
+test run, `sample` is the number of the sample that the event comes from.
 
-A source that has no offsets, or one for each of its partitions, may set `place` to a time by which its events
-are judged in order. The first step that remembers events replaces it by the place of the event among those of
-its micro-batch, and sets `latest`, the latest time of all events read before, in milliseconds."""
+A source without offsets, or with separate offsets per partition, may set `place` to a time that defines the
+order of its events. The first stateful step replaces it by the position of the event in its micro-batch, and
+sets `latest`, the latest time of all events read before, in milliseconds."""
 
 NOTE = "$note"
 NOTE_TYPE = (
     "STRUCT<kind: STRING, step: STRING, code: STRING, message: STRING, row: STRING,"
     f" event: {EVENT_TYPE}, taken: BIGINT, given: BIGINT, ms: DOUBLE>"
 )
-"""`kind` is `fault` (an event for the dead letters), `late` (one for a window's side stream), `log` (a line
-for the log) or `stats` (how many events a Python step took and gave, in how many milliseconds). `row` is
-what the step was given, as JSON."""
+"""`kind` is `fault` (an event for the dead letters), `late` (an event for a window's side stream), `log` (a
+line for the log) or `stats` (input and output counts of a Python step, and its milliseconds). `row` is the
+input of the step, as JSON."""
 
 TIME = "$time"
-"""The time of an event, between the two halves of a step that remembers events."""
+"""The time of an event, between the two halves of a stateful step."""
 
 HIDDEN = (EVENT, NOTE, TIME)
 

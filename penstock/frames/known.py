@@ -1,7 +1,7 @@
-"""The hidden column `$event`, made only here: it is never NULL, even if all of its fields are.
+"""Construction of the hidden column `$event`: it is never NULL, even if all of its fields are.
 
-A field that is set on a NULL struct stays NULL, so a step that chose the sinks of such an event, or its key,
-would have chosen nothing.
+A field that is set on a NULL struct stays NULL, so if a step set the sinks or the key of such an event, this
+would have no effect.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def event_of(**fields: Column) -> Column:
 
 
 def event_from(**columns: str) -> Column:
-    """`$event` with the values of columns that a connector has named, and NULL in the other fields.
+    """`$event` with the values of columns named by a connector, and NULL in the other fields.
 
-    It is one expression, because making it field by field takes dozens of calls to the JVM. Each field has
-    its own cast: Spark sees through a struct to the column of a field, and not through the cast of a struct.
+    It is one expression, because building it field by field takes dozens of calls to the JVM. Each field has
+    its own cast: Spark can optimize through a struct to the column of a field, but not through a cast of a
+    struct.
     """
     from pyspark.sql import functions as f
 
@@ -48,7 +49,7 @@ def _null(kind: str) -> str:
 
 
 def known_of(event: pa.StructArray) -> pa.StructArray:
-    """`$event` as a step in Python gave it, with NULL in all fields of an event that the step made anew."""
+    """`$event` as returned by a Python step; for an event that the step has created, all fields are NULL."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

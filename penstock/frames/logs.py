@@ -12,7 +12,7 @@ LOGS = Pool()
 
 
 def place_of(site: Site, stream: str, *, field: str) -> StreamPlace:
-    """The place of a stream; `Invalid` at `field` if there is none."""
+    """The place of a stream; raises `Invalid` at `field` if the stream does not exist."""
     try:
         return site.stream(stream)
     except NotFound as error:

@@ -16,7 +16,7 @@ NO_NOTE = f"CAST(NULL AS {NOTE_TYPE})"
 
 
 def shown(df: DataFrame) -> DataFrame:
-    """The visible columns of a frame, which user SQL may name."""
+    """The visible columns of a frame, which user SQL may use."""
     from pyspark.sql import functions as f
 
     return df.select(*(f.col(quote(name)) for name in visible(df.columns)))
@@ -45,7 +45,7 @@ def noted(
     kind: Literal["fault", "late"] = "fault",
     with_row: bool = True,
 ) -> Column:
-    """The note of an event of `df` that a step does not let pass; without the event if it is only counted."""
+    """The note of an event of `df` that a step rejects; without the event if it is only counted."""
     from pyspark.sql import functions as f
 
     row, event = (row_of(df), f.col(quote(EVENT))) if with_row else (f.lit(None), None)
@@ -61,7 +61,7 @@ def note(
     message: Column | None = None,
     event: Column | None = None,
 ) -> Column:
-    """A note about an event that does not pass: the reason, and the event."""
+    """A note about a rejected event: the reason, and the event."""
     from pyspark.sql import functions as f
 
     nothing = f.lit(None)

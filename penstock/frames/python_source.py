@@ -1,4 +1,4 @@
-"""Shared code of sources that are Python Data Sources."""
+"""Shared code for sources that are Python Data Sources."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ AUTO_EVENTS = 1_000_000
 """Events in a micro-batch with `max_inflight: auto`: enough to hide Spark's cost per micro-batch."""
 
 AUTO_BYTES = 128 * 1024 * 1024
-"""With `auto`, a micro-batch of large batches holds fewer of them: it passes through the driver's memory."""
+"""With `auto`, a micro-batch holds fewer large batches: it passes through the driver's memory."""
 
 BEGIN = "begin"
-"""Marks the offset of a stream at which a flow begins: a batch that ends there is empty."""
+"""Marks the offset at which a flow begins to read a stream: a batch that ends there is empty."""
 
 UNENDED = "unended"
-"""In an offset of a stream: transactions whose end did not come in time, as `count`, `id` and `first`."""
+"""In an offset of a stream: transactions that did not end in time, as `count`, `id` and `first`."""
 
 LONGEST_WAIT_S = 0.5
-"""How long one poll may sleep: stopping a pipeline has to wait for it."""
+"""Maximum seconds that one poll may sleep: stopping a pipeline has to wait for it."""
 
 
 _KNOWN: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
@@ -44,13 +44,13 @@ def inflight_bytes(batch: Batch) -> int | None:
 
 
 def register(spark: Any, source: type[DataSource]) -> None:
-    """Make a data source known to a session, once: Spark itself would warn of each repetition."""
+    """Register a data source in a session, once: Spark would log a warning for each repetition."""
     from pyspark.errors import AnalysisException
 
     known = _KNOWN.setdefault(spark, set())
     if source.name() in known:
         return
-    # Spark looks for a namesake in the session that is active in this thread, which may be another one.
+    # Spark looks for an existing source in the session that is active in this thread, which may be another.
     Catalyst(spark).activate()
     try:
         spark.dataSource.register(source)
@@ -62,10 +62,10 @@ def register(spark: Any, source: type[DataSource]) -> None:
 
 @cache
 def settle() -> None:
-    """Make a Python process of Spark quick at small tasks; to be called by what runs in one.
+    """Speed up small tasks in a Python process of Spark. Call it in that process.
 
-    Spark collects garbage after each task, over every module that was ever loaded, which takes several times
-    as long as a batch itself. Objects that exist now are exempted.
+    Spark collects garbage after each task, over all loaded modules, which takes several times as long as a
+    batch itself. Objects that exist now are exempted.
     """
     gc.collect()
     gc.freeze()

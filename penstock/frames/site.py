@@ -1,4 +1,4 @@
-"""The site of a flow."""
+"""The site of a flow: its streams, directories and permissions."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from penstock.streams.home import StreamPlace
 
 @dataclass(frozen=True)
 class Site:
-    """The place where a flow runs, as its components see it."""
+    """The environment in which a flow runs, as seen by its components."""
 
     flow: str
     """The permanent name of the flow as a reader and producer of streams: `pipeline:orders:1a2b3c4d`."""
 
     epoch: int
-    """Grows each time the flow is given to a worker, so that streams can tell an older one (invariant 6)."""
+    """Grows with each assignment of the flow to a worker; streams fence older assignments (invariant 6)."""
 
     stream: Callable[[str], StreamPlace]
-    """Finds the place of a stream; raises `NotFound` if there is none of that id."""
+    """Returns the place of a stream; raises `NotFound` if there is no stream with that id."""
 
     input: str
-    """Id of the stream that holds the events pushed to the flow."""
+    """The id of the stream that stores the events pushed to the flow."""
 
     dead: str = ""
-    """Id of the stream for the flow's dead letters."""
+    """The id of the stream for the flow's dead letters."""
 
     revision: int = 0
     """The revision of the document that runs."""
 
     state: Path | None = None
-    """The directory for the flow's own files beside Spark's checkpoint; None while it is only analysed."""
+    """The directory for the flow's own files, next to Spark's checkpoint; None while it is only analyzed."""
 
     shared: bool = False
-    """Whether other machines have that directory too."""
+    """Whether other machines share the directory `state`."""
 
     behind_bytes: int = 1024**3
-    """The most bytes kept for a sink that is behind, if its events cannot be read again."""
+    """The maximum bytes to store for a sink that is behind, if its events cannot be read again."""
 
     allow_python: bool = False
-    """Whether steps may run the user's own Python."""
+    """Whether steps may run user-defined Python code."""
 
     policy: Policy = field(kw_only=True)
-    """What the documents of the flow may reach. Asked again right before something is opened."""
+    """The policy for files, addresses and variables of the flow. Checked again before each use."""
 
 
 def reader_of(site: Site, step: str) -> str:
-    """The name of a step as a reader of a stream beside the input of its flow."""
+    """The reader name of a step that reads a stream in addition to the input of its flow."""
     return f"{site.flow}/{step}"

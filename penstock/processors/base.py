@@ -35,7 +35,7 @@ class Stage:
     site: Site
     batch: Batch
     sinks: tuple[str, ...] = ()
-    """Ids of the flow's sinks."""
+    """The ids of the flow's sinks."""
     finite: bool = False
     """Whether the source is finite."""
     testing: bool = False
@@ -142,7 +142,7 @@ class RowProcessor(Processor):
 
 
 class BatchProcessor(Processor):
-    """A step in Python over Arrow batches, in Spark's Python workers.
+    """A Python step over Arrow batches, in Spark's Python workers.
 
     The engine passes it one batch of the flow after the other. If its work raises an exception, the engine
     looks for the smallest part of the batch that fails; a `penstock.frames.faults.Fault` fails the flow.

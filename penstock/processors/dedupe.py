@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).with_name("java") / "Dedupe.java"
 
 SHARES = 64
-"""The number of groups that keys are divided into, by their hash: enough for the tasks of a large flow."""
+"""The number of groups into which keys are divided by hash: enough for the tasks of a large flow."""
 
 SHARE, KEY, AT, OFFSET, PLACE = "$share", "$key", "$at", "$offset", "$place"
 """The columns of an event that `Dedupe.java` reads, before the event's own columns."""
@@ -67,7 +67,7 @@ time: at
         return self.delay_ms()
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that have a time and are not late."""
+        """The events with a time that are not late."""
         from pyspark.sql import functions as f
 
         df = timed(df, stage, self.time)

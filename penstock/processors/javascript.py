@@ -108,7 +108,7 @@ limits: {cpu_ms: 200, mem_mb: 64}
         return "inline" if self.file is None else "file"
 
     def _sources(self) -> tuple[tuple[str, str], ...]:
-        """Names and texts of the script and its modules."""
+        """The names and texts of the script and its modules."""
         problems, found = [], []
         paths = {"file": self.file, **{f"modules.{name}": path for name, path in self.modules.items()}}
         if self.inline is not None:

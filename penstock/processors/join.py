@@ -107,7 +107,7 @@ kind: left
         return parse_duration(self.within) + self.delay_ms() + 1
 
     def prepare(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that have a time and are not late."""
+        """The events with a time that are not late."""
         from pyspark.sql import functions as f
 
         df = timed(df, stage, self.time)
@@ -148,7 +148,7 @@ kind: left
         return joined.select(*map(quote, columns), quote(name), quote(EVENT))
 
     def _in_time(self, other: DataFrame, stage: Stage) -> DataFrame:
-        """The events of the other stream that have a time and are not late; the others are counted."""
+        """The events of the other stream with a time that are not late; the rest are counted."""
         from pyspark.sql import functions as f
 
         late = self._is_late() | f.col(quote(TIME)).isNull()
@@ -204,7 +204,7 @@ def _given(spark: SparkSession, schema: StructType, events: list[Any]) -> DataFr
 
 
 def _same_kind(one: DataType, other: DataType) -> bool:
-    """Whether values can be equal without a conversion that may fail."""
+    """Whether values can be compared without a conversion that may fail."""
     from pyspark.sql.types import NumericType
 
     if isinstance(one, NumericType) and isinstance(other, NumericType):

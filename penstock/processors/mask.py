@@ -186,7 +186,7 @@ def _redacted(text: Column, masking: Masking) -> Column:
 
 
 def hmac_sha256(key: bytes, message: Column) -> Column:
-    """HMAC-SHA256 of binary values in hex, by RFC 2104: Spark has the hash but not the HMAC."""
+    """HMAC-SHA256 (RFC 2104) of binary values in hex: Spark has the hash but not the HMAC."""
     from pyspark.sql import functions as f
 
     block = (hashlib.sha256(key).digest() if len(key) > BLOCK else key).ljust(BLOCK, b"\0")

@@ -90,7 +90,7 @@ on_fail: tag
         return self
 
     def apply(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that pass, or all of them."""
+        """The valid events, or all events with `on_fail: tag`."""
         from pyspark.sql import functions as f
 
         if self.on_fail == "tag" and index_of(visible(df.columns), self.tag) >= 0:

@@ -162,7 +162,7 @@ aggregates:
         return {name: getattr(self, name) for name in fields}
 
     def sift(self, df: DataFrame, stage: Stage) -> DataFrame:
-        """The events that have a time."""
+        """The events with a time."""
         from pyspark.sql import functions as f
 
         if self.time == SYSTEM:  # every event has a system time
@@ -249,7 +249,7 @@ aggregates:
         return f.window(time, f"{size} milliseconds", f"{slide} milliseconds", f"{offset} milliseconds")
 
     def _last_end(self, time: Column) -> Column:
-        """When the last window of an event ends, in milliseconds."""
+        """The end of an event's last window, in milliseconds."""
         from pyspark.sql import functions as f
 
         at = f.unix_micros(time)

@@ -1,1 +1,1 @@
-"""How Spark's processes are started: the JVM with its class archive, Python processes by forking."""
+"""Spark's processes and private interfaces: the JVM with its class archive, and forked Python processes."""

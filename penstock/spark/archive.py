@@ -1,8 +1,8 @@
 """The class archive: Spark's classes as a JVM has them in memory, from which the next JVM starts faster.
 
-Java calls this application class data sharing. An archive fits one build of Java and one set of jars. It is
-made once, by a process of its own at the lowest priority, and never waited for: where there is none yet, or
-where Java finds that it does not fit, Spark starts as it would without.
+Java calls this application class data sharing. An archive matches one build of Java and one set of jars. It
+is created once, by a separate process at the lowest priority, and never waited for: if there is none yet, or
+Java finds that it does not match, Spark starts without it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from penstock.settings import Settings
 from penstock.spark.java import java_release
 
 MAKER = "penstock.engine.runtime.training"
-"""The module that makes an archive, run as a process: it needs flows to learn from."""
+"""The module that creates an archive, run as a process: it runs flows to load their classes."""
 
 LOOK_S = 30.0
 """Seconds between two checks whether the machine is idle."""
 
 IDLE_LOAD = 0.5
-"""The machine counts as idle below this load, by core, over a minute."""
+"""The machine counts as idle below this load average per core over one minute."""
 
 UNUSED_DAYS = 30
-"""An archive that no JVM has used for this long is deleted when another one is made."""
+"""An archive that no JVM has used for this many days is deleted when another one is created."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ClassArchive:
         release, jars = java_release(), spark_jars()
         if not settings.class_archive or release is None or jars is None:
             return None
-        with contextlib.suppress(OSError, RuntimeError):  # no home directory, or none that can be written
+        with contextlib.suppress(OSError, RuntimeError):  # no writable home directory
             directory = settings.cache_directory
             directory.mkdir(parents=True, exist_ok=True)
             if os.access(directory, os.W_OK) and not any(c.isspace() for c in str(directory)):
@@ -56,11 +56,11 @@ class ClassArchive:
 
     @property
     def ready(self) -> bool:
-        """Whether a JVM can use it."""
+        """Whether the archive exists, so that a JVM can use it."""
         return self.path.exists()
 
     def options(self) -> list[str]:
-        """Options of a JVM that uses the archive, without a warning if the archive does not fit."""
+        """JVM options for using the archive, without a warning if the archive does not match."""
         if not self.ready:
             return []
         with contextlib.suppress(OSError):
@@ -68,7 +68,7 @@ class ClassArchive:
         return [f"-XX:SharedArchiveFile={self.path}", "-Xlog:disable", "-Xlog:all=error:stderr"]
 
     def make(self) -> None:
-        """Make the archive in a process that outlives this one, unless there is one or it is being made."""
+        """Create the archive in a process that outlives this one, unless it exists or is being created."""
         if self.ready:
             return
         with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ class ClassArchive:
             )
 
     def make_when_idle(self) -> None:
-        """Make the archive once this machine is idle. Returns at once."""
+        """Create the archive once this machine is idle. Returns immediately."""
         if not self.ready:
             threading.Thread(target=self._wait_and_make, name="class archive", daemon=True).start()
 
@@ -103,7 +103,7 @@ class ClassArchive:
 
 
 def spark_jars() -> Path | None:
-    """Where Spark's jars are."""
+    """The directory of Spark's jars."""
     if home := os.environ.get("SPARK_HOME"):
         return Path(home) / "jars"
     spec = importlib.util.find_spec("pyspark")

@@ -1,7 +1,7 @@
-"""Spark's logical plans built by hand, node by node.
+"""Spark's logical plans, built node by node.
 
-Catalyst's classes are no public interface of Spark. All uses of them are here and in the modules beside this
-one; `tests/spark` calls each function, so that a version of Spark that has changed one fails there by name.
+Catalyst's classes are not a public interface of Spark. They are used only in this package; `tests/spark`
+calls each function, so that a Spark version with a changed class fails there by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TREES = Path(__file__).with_name("java") / "Trees.java"
 
 
 class Catalyst:
-    """Makes nodes and expressions for one session."""
+    """Creates nodes and expressions for one session."""
 
     def __init__(self, session: Any) -> None:
         self.session, self.jvm = session, session._jvm
@@ -32,11 +32,11 @@ class Catalyst:
 
     def parser(self) -> Any:
         """Catalyst's own parser under the settings of the session."""
-        self.activate()  # it takes its settings, such as ANSI mode, from the thread's active session
+        self.activate()  # it reads its settings, such as ANSI mode, from the thread's active session
         return self.jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()
 
     def activate(self) -> None:
-        """Make the session that of the thread, which Spark looks things up in."""
+        """Make the session the active one of the thread, which Spark uses for lookups."""
         self.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session._jsparkSession)
 
     def frame(self, plan: Any) -> DataFrame:
@@ -57,7 +57,7 @@ class Catalyst:
         return self._utils.expression(column._jc)
 
     def parsed(self, node: Any) -> plans.Node:
-        """A parsed plan or expression, with all that it was built from."""
+        """A parsed plan or expression, with all nodes that it was built from."""
         return plans.nodes(self._trees.parsed(node))[0]
 
     def tree(self, node: Any) -> plans.Node:
@@ -65,7 +65,7 @@ class Catalyst:
         return self.trees([node])[0]
 
     def trees(self, nodes: Any) -> list[plans.Node]:
-        """Resolved plans or expressions, from a sequence of Scala or a list."""
+        """Resolved plans or expressions, from a Scala sequence or a list."""
         seq = self.seq(nodes) if isinstance(nodes, list) else nodes
         count = int(seq.size())
         return plans.nodes(self._trees.resolved(seq))[:count]
@@ -81,24 +81,24 @@ class Catalyst:
             return self.jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False, False).apply(plan)
         return plan
 
-    # Columns, as sequences of Scala: to take them out and to put them back takes two calls for each
+    # Columns, as Scala sequences: extracting and inserting them would take two calls for each
 
     def output(self, plan: Any) -> Any:
-        """The columns that a plan gives, without the names of the tables that they came from."""
+        """The output columns of a plan, without the names of their tables."""
         return self._trees.output(plan)
 
     def output_named(self, plan: Any, name: str) -> Any:
-        """The column of a name that a plan gives."""
+        """The output column of a plan with a name."""
         return self._trees.column(plan, name)
 
     def united(self, wanted: Any, others: Any) -> Any:
-        """Named expressions, and those of others that are not among them."""
+        """Named expressions, followed by those of `others` that are not among them."""
         return self._trees.united(wanted, others)
 
     # Nodes
 
     def project(self, wanted: Any, below: Any) -> Any:
-        """A projection of expressions, a sequence of Scala or a list."""
+        """A projection of expressions, which are a Scala sequence or a list."""
         return self.logical.Project(self.seq(wanted) if isinstance(wanted, list) else wanted, below)
 
     def filter(self, condition: Any, below: Any) -> Any:
@@ -110,11 +110,11 @@ class Catalyst:
         return self.logical.Union(self.seq(sides), False, False)
 
     def expand(self, rows: Iterable[Sequence[Any]], output: Sequence[Any], below: Any) -> Any:
-        """Several rows of each one."""
+        """Several output rows for each input row."""
         return self.logical.Expand(self.seq([self.seq(row) for row in rows]), self.seq(output), below)
 
     def generate(self, generator: Any, output: Any, below: Any, *, outer: bool = True) -> Any:
-        """The rows that a generator makes of each one; with `outer` one with NULLs where it makes none."""
+        """The rows that a generator produces per row; with `outer`, a row of NULLs if it produces none."""
         none = self.jvm.scala.Option.empty()
         return self.logical.Generate(generator, self.seq([]), outer, none, output, below)
 
@@ -132,7 +132,7 @@ class Catalyst:
         return self.expressions.Alias(expression, name, fresh, self.seq([]), none, self.seq([]))
 
     def alias_like(self, expression: Any, named: Any) -> Any:
-        """An expression under the name and the id of another one."""
+        """An expression with the name and the id of another one."""
         return self.expressions.Alias(
             expression, named.name(), named.exprId(), named.qualifier(),
             self.option(named.metadata()), self.seq([]),
@@ -149,7 +149,7 @@ class Catalyst:
         return self.expressions.GetStructField(struct, ordinal, self.jvm.scala.Option.empty())
 
     def tried(self, expression: Any) -> Any:
-        """An expression, or NULL where it raises."""
+        """An expression, or NULL if it fails."""
         return self.expressions.TryEval(expression)
 
     def to_json(self, struct: Any, options: Mapping[str, str]) -> Any:
@@ -186,17 +186,17 @@ class Catalyst:
         return self.expressions.GreaterThan(self.expressions.Size(collection, False), self.literal(0))
 
     def invoked(self, target: Any, method: str, kind: Any, *arguments: Any) -> Any:
-        """The result of a method of a serializable Java object, called once for each row; NULL for a NULL."""
+        """The result of a method of a serializable Java object, called once per row; NULL for a NULL."""
         of = self.jvm.org.apache.spark.sql.types.ObjectType(target.getClass())
         literal = self.expressions.Literal(target, of)
         none = self.seq([])
-        # Not deterministic, or Spark would call it again for each column that is taken from the result.
+        # Declared as not deterministic: otherwise Spark would call it again for each column of the result.
         return self.expressions.objects.Invoke(
             literal, method, kind, self.seq(arguments), none, True, True, False
         )
 
     def type_of(self, schema: Any) -> Any:
-        """A type of PySpark as one of the JVM."""
+        """A PySpark type as a JVM type."""
         return self.jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
 
     def literal(self, value: Any) -> Any:
@@ -208,15 +208,15 @@ class Catalyst:
         return self.expressions.Literal(None, kind)
 
     def no_text(self) -> Any:
-        """A NULL that is text."""
+        """A NULL of type string."""
         return self.null(self.jvm.org.apache.spark.sql.types.DataTypes.StringType)
 
     def attribute(self, named: Any) -> Any:
-        """A column that others may refer to, of an expression with a name."""
+        """The column of a named expression, which other expressions may refer to."""
         return named.toAttribute()
 
     def replaced(self, expression: Any, replace: Callable[[Any], Any | None]) -> Any:
-        """An expression with those parts replaced, from the top on, for which there is another one."""
+        """An expression whose parts are replaced, from the top down, if `replace` returns another one."""
         if (other := replace(expression)) is not None:
             return other
         children = list(plans.elements(expression.children()))
@@ -228,11 +228,11 @@ class Catalyst:
     # Scala's own
 
     def seq(self, items: Sequence[Any]) -> Any:
-        """A sequence of Scala."""
+        """A Scala sequence."""
         return self.jvm.PythonUtils.toSeq(list(items))
 
     def option(self, value: Any | None) -> Any:
-        """An option of Scala: some value, or none."""
+        """A Scala option: some value, or none."""
         option = self.jvm.scala.Option
         return option.empty() if value is None else option.apply(value)
 
@@ -243,7 +243,7 @@ def resolved(df: Any) -> Any:
 
 
 def optimised(df: Any) -> Any:
-    """The plan of a frame after Spark's optimiser."""
+    """The plan of a frame after Spark's optimizer."""
     return df.sparkSession._jsparkSession.sessionState().optimizer().execute(resolved(df))
 
 
@@ -254,5 +254,5 @@ def has_watermark(df: Any) -> bool:
 
 
 def id_of(named: Any) -> int:
-    """The number by which a column is known in a plan."""
+    """The id of a column in a plan."""
     return int(named.exprId().id())

@@ -19,14 +19,14 @@ GATEWAY_LOGGER = "py4j"
 """The logger of the bridge between Python and the JVM."""
 
 DEEPEST = 50
-"""Causes of an exception that are looked at: a chain may be a ring."""
+"""The maximum number of causes of an exception to examine: a chain may be circular."""
 
 ENDING_S = 2.0
-"""Seconds that a JVM that does not answer may take to end."""
+"""Seconds to wait for the end of a JVM that does not respond."""
 
 
 def java_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
-    """The exceptions that calls of Spark may raise, including those without a class in PySpark."""
+    """The exceptions that Spark calls may raise, including those without a class in PySpark."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -34,7 +34,7 @@ def java_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
 
 
 def error_text(error: Any) -> str:
-    """An exception of Python or Java and its causes in Java, a line `class: message` or more for each."""
+    """The text of a Python or Java exception and its Java causes, each as `class: message`."""
     throwable = error
     if isinstance(error, BaseException):  # else an exception of Java itself
         origin = getattr(error, "_origin", None)
@@ -47,7 +47,7 @@ def error_text(error: Any) -> str:
 
 
 def launch(configuration: Mapping[str, str], output: Callable[[], IO[bytes]]) -> None:
-    """Start the JVM as PySpark does, with its output in a file; unless this process has one."""
+    """Start the JVM as PySpark does, with its output in a file, unless this process already has one."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -73,13 +73,13 @@ def exit_code(spark: Any) -> int | None:
 
 
 def runs_tasks(spark: Any) -> bool:
-    """Whether an executor of the session has tasks under way."""
+    """Whether an executor of the session is running tasks."""
     tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     return any(info.numRunningTasks() > 0 for info in tracker.getExecutorInfos())
 
 
 def has_ended(spark: Any) -> bool:
-    """Whether the JVM of a session has ended, or does not answer because it is just ending."""
+    """Whether the JVM of a session has ended, or does not respond because it is ending."""
     if not is_alive(spark):
         return True
     try:
@@ -92,7 +92,7 @@ def has_ended(spark: Any) -> bool:
 
 
 def end(spark: Any, seconds: float) -> None:
-    """Stop a session and let its JVM end by itself."""
+    """Stop a session and wait for its JVM to exit normally."""
     gateway = spark.sparkContext._gateway
     spark.stop()
     gateway.shutdown()
@@ -106,19 +106,19 @@ def jvm_of(spark: Any) -> Any:
 
 
 def lighten_local_files(spark: Any) -> None:
-    """Keep Hadoop from starting a process for each local file, and from writing a `.crc` file beside it.
+    """Prevent Hadoop from starting a process for each local file, and from writing a `.crc` file next to it.
 
-    `RawLocalFileSystem` as `fs.file.impl` would write none either, but RocksDB's snapshots of state fail with
-    it.
+    `RawLocalFileSystem` as `fs.file.impl` would not write `.crc` files either, but RocksDB's state snapshots
+    fail with it.
     """
     java_class(spark, LOCAL_FILES).install(hadoop_configuration(spark))
 
 
 def await_calls(spark: Any) -> None:
-    """Let the JVM call functions of this process from now on.
+    """Allow the JVM to call functions of this process from now on.
 
-    PySpark starts the server for that with the first query. It waits with `select.select`, which fails for
-    descriptors above 1,023: the server needs a low one, and takes it while few files are open.
+    By default PySpark starts the callback server with the first query. The server uses `select.select`, which
+    fails for descriptors above 1,023: it needs a low one, and gets it while few files are open.
     """
     from pyspark import java_gateway
 
@@ -127,7 +127,7 @@ def await_calls(spark: Any) -> None:
 
 
 def hadoop_configuration(spark: Any, options: Mapping[str, str] | None = None) -> Any:
-    """The configuration with which Hadoop's file systems are opened, with further settings."""
+    """The configuration for opening Hadoop's file systems, with additional settings."""
     found = spark._jsc.hadoopConfiguration()
     if not options:
         return found
@@ -147,14 +147,14 @@ def file_system_class(spark: Any, scheme: str, options: Mapping[str, str]) -> st
 
 
 def silence(spark: Any, loggers: Iterable[str]) -> None:
-    """Turn loggers of the JVM off."""
+    """Turn off loggers of the JVM."""
     log4j = spark._jvm.org.apache.logging.log4j
     for name in loggers:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
 
 def compile_pattern(spark: Any, pattern: str) -> None:
-    """Raise PySpark's `IllegalArgumentException` if a text is no regular expression of Java."""
+    """Raise PySpark's `IllegalArgumentException` if a text is not a valid Java regular expression."""
     spark._jvm.java.util.regex.Pattern.compile(pattern)
 
 
@@ -163,7 +163,7 @@ def transform_with_state(
 ) -> DataFrame:
     """The output of a stateful Java class for the rows of each group.
 
-    `step` is given the encoder of rows like those of `key`. `time` is the column with the watermark.
+    `step` gets the encoder of rows with the columns of `key`. `time` is the column with the watermark.
     """
     from pyspark.sql import DataFrame
 

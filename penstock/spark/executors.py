@@ -1,4 +1,4 @@
-"""The executors of a session: a first task in Python shows whether they can run flows."""
+"""The executors of a session: a first Python task checks whether they can run flows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PATIENCE_S = 300.0
-"""Seconds in which a cluster has to give the session its first executor."""
+"""Seconds in which a cluster has to provide the first executor of the session."""
 
 NEEDED = ("pyarrow", "numpy", "pandas", "pydantic", "orjson", "polars", "cachetools", "py_mini_racer")
-"""Modules that steps in Python import. Penstock itself is sent to the executors."""
+"""Modules that Python steps import. Penstock itself is sent to the executors."""
 
 GROUP = "penstock first task"
 
 
 def facts() -> dict[str, Any]:
-    """The versions of this Python process, and the modules that it lacks."""
+    """The versions of this Python process, and the missing modules."""
     return {
         "python": platform.python_version(),
         "pyspark": version("pyspark"),
@@ -35,7 +35,7 @@ def facts() -> dict[str, Any]:
 
 
 def require_able(spark: SparkSession, seconds: float = PATIENCE_S) -> None:
-    """Run a task in Python on an executor; `Invalid` if there is none, or if it cannot run flows."""
+    """Run a Python task on an executor; raises `Invalid` if there is none, or it cannot run flows."""
     context = spark.sparkContext
     timer = threading.Timer(seconds, lambda: context.cancelJobGroup(GROUP))
     context.setJobGroup(GROUP, "whether executors can run flows", interruptOnCancel=False)

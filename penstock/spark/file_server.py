@@ -1,8 +1,8 @@
 """Serves files of this process to the executors of its Spark session, for `java/DriverFiles.java`.
 
 Executors may be on other machines. They read streams, and write the notes and the reading order of a batch.
-A request asks for bytes of a file or the names in a directory, writes bytes at a position, renames a file or
-removes it: each may be repeated. Each carries the secret of the session.
+A request reads bytes of a file or lists a directory, writes bytes at a position, renames a file or removes
+it: all requests are idempotent. Each carries the secret of the session.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 PORT = "spark.penstock.files.port"
-"""The property of a session with the port of its server, as `DriverFiles.java` knows it."""
+"""The session property with the port of the server; `DriverFiles.java` uses the same name."""
 
 SECRET = "spark.penstock.files.secret"
-"""The property with the secret. Spark hides properties with such a name in its UI and its logs."""
+"""The session property with the secret. Spark redacts properties with such a name in its UI and logs."""
 
 LARGEST = 64 * 1024 * 1024
-"""The most bytes of a request or an answer. Executors ask for less."""
+"""The maximum size of a request or a response in bytes. Executors request less."""
 
 SKIPPED = 1024 * 1024
-"""Bytes of a request that is too large which are read before the connection is closed."""
+"""Maximum bytes to read of a request that is too large, before the connection is closed."""
 
 PAGES = {"spool", "spool-order"}
-"""Names of directories in which tasks write: see `spool.py`. Nothing beside them is changed."""
+"""Names of directories that tasks may write to: see `spool.py`. Nothing else is changed."""
 
 IDLE_S = 60.0
 """Seconds after which a connection without a request is closed."""
 
 
 class FileServer:
-    """A server of files whose paths begin as given. Tasks may write those in directories of `PAGES` only."""
+    """Serves files with certain path prefixes. Tasks may only write to directories named in `PAGES`."""
 
     def __init__(self, address: str, port: int, beginnings: Sequence[str]) -> None:
         self.secret = secrets.token_urlsafe(32)
@@ -53,11 +53,11 @@ class FileServer:
         threading.Thread(target=self._server.serve_forever, name="files for executors", daemon=True).start()
 
     def properties(self) -> dict[str, str]:
-        """The properties of a session by which its executors find this server."""
+        """The session properties by which executors find this server."""
         return {PORT: str(self.port), SECRET: self.secret}
 
     def stop(self) -> None:
-        """Answer no more requests."""
+        """Stop serving requests."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -81,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        """Bytes of a file, or the names in a directory."""
+        """Return bytes of a file, or the names in a directory."""
         self._respond(self._names if urlsplit(self.path).path == "/names" else self._bytes)
 
     def do_PUT(self) -> None:
@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._respond(self._write)
 
     def do_POST(self) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         self._respond(self._move)
 
     def do_DELETE(self) -> None:
@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._respond(self._remove)
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing: a request is no news."""
+        """Log nothing: requests are not worth a line."""
 
     def _respond(self, answer: Any) -> None:
         length = int(self.headers.get("Content-Length") or 0)
@@ -125,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(found)
 
     def _skip(self, length: int) -> bytes:
-        """Read a refused body, up to a limit: closing the connection at once may lose the answer."""
+        """Read a rejected body, up to a limit: closing the connection immediately may lose the response."""
         left = min(length, SKIPPED)
         while left > 0 and (read := self.rfile.read(min(left, 65536))):
             left -= len(read)
@@ -142,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "\n".join(os.listdir(self._known(asked["path"]))).encode()
 
     def _write(self, asked: dict[str, str], body: bytes) -> bytes:
-        # Each request says where its bytes belong, so that it can be repeated.
+        # Each request has the position of its bytes, so that it can be repeated.
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         descriptor = os.open(self._page(asked["path"]), flags, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -155,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             source.replace(target)
         except FileNotFoundError:
-            if not target.exists():  # else this request is a repeated one
+            if not target.exists():  # otherwise this request is a repeat
                 raise
         return b""
 

@@ -1,9 +1,9 @@
 """A process that has imported the modules of Spark's Python processes, and forks one on request.
 
 Spark starts several Python processes for each flow. A new interpreter spends about a second of processor time
-on imports; a fork of this process spends some milliseconds, and shares its memory. What Spark is given as its
-Python is `penstock.spark.launcher`, which asks this server. Where the server cannot be used the launcher
-becomes an ordinary Python, so only speed depends on it.
+on imports; a fork of this process spends some milliseconds, and shares its memory. Spark's Python executable
+is `penstock.spark.launcher`, which calls this server. If the server cannot be used, the launcher becomes an
+ordinary Python, so only speed depends on the server.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ PRELOADED = (
     "pyspark.sql.pandas.types",
     "penstock.engine.plan.python_steps",
 )
-"""Modules that processes of flows import. One that is missing here costs time, nothing else."""
+"""Modules that processes of flows import. A module that is missing here only costs time."""
 
 REQUEST_S = 5.0
-"""A launcher that has connected sends its request at once."""
+"""Seconds to wait for the request of a launcher, which sends it immediately after connecting."""
 
 LONGEST_SHEBANG = 120
-"""Linux cuts the first line of a script after 127 bytes."""
+"""Maximum length of the interpreter's path: Linux truncates the first line of a script after 127 bytes."""
 
 ENVIRONMENT = {
     # A thread does not survive a fork, so libraries must not start any while they are imported.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
-    # What Spark sets for its Python processes, and an interpreter reads only when it starts.
+    # Variables that Spark sets for its Python processes, and that an interpreter reads only at startup.
     "PYTHONHASHSEED": "0",
     "PYTHONUNBUFFERED": "YES",
 }
 
 
 class ForkServer:
-    """The server process of this process, and the executable to give to Spark as its Python."""
+    """The server process of this process, and the executable that Spark uses as its Python."""
 
     def __init__(self, output: int = 2) -> None:
         directory = Path(tempfile.mkdtemp(prefix="penstock-fork-"))  # the server removes it when it ends
@@ -75,14 +75,14 @@ class ForkServer:
                 stderr=output,
                 pass_fds=[listener.fileno()],
                 env={**os.environ, **ENVIRONMENT},
-                # Ctrl-C in a terminal is not for Spark's processes. A process with a session of its own, such
+                # Ctrl-C in a terminal must not reach Spark's processes. A process with its own session, such
                 # as a worker of `penstock up`, keeps them in it, so that they can be found and killed.
                 start_new_session=os.getsid(0) != os.getpid(),
             )
 
     @staticmethod
     def launcher(directory: Path) -> Path:
-        """Write the executable that Spark is to start as its Python."""
+        """Write the executable that Spark starts as its Python."""
         path = directory / "python"
         path.write_text(f"#!{sys.executable} -IS\n{Path(launcher.__file__).read_text()}")
         path.chmod(stat.S_IRWXU)
@@ -90,11 +90,11 @@ class ForkServer:
 
     @property
     def pid(self) -> int:
-        """The process that forks."""
+        """The id of the server process."""
         return self._process.pid
 
     def preload(self) -> None:
-        """Import what flows need now, rather than when the first process is wanted."""
+        """Import the modules that flows need now, instead of when the first process is requested."""
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(self.address))
             connection.sendall((0).to_bytes(4, "big"))
@@ -111,9 +111,9 @@ _SERVER: list[ForkServer] = []
 
 
 def fork_server(output: int = 2) -> ForkServer | None:
-    """The fork server of this process, started if it has none; None where there can be none.
+    """The fork server of this process, started on first use; None if it is not supported here.
 
-    What the forked processes print goes to the file descriptor `output`.
+    The output of the forked processes goes to the file descriptor `output`.
     """
     if sys.platform != "linux" or len(sys.executable) > LONGEST_SHEBANG or " " in sys.executable:
         return None  # elsewhere, such as on macOS, libraries do not survive a fork
@@ -121,14 +121,14 @@ def fork_server(output: int = 2) -> ForkServer | None:
         if not _SERVER:
             _SERVER.append(ForkServer(output))
         server = _SERVER[0]
-    # Where temporary files may not be executed, nothing would start.
+    # If temporary files may not be executed, nothing would start.
     return server if os.access(server.python, os.X_OK) else None
 
 
 def serve(listener: socket.socket) -> None:
-    """Fork a process for each launcher that asks, until standard input closes."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process of a flow is waited for
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the process that has started this one
+    """Fork a process for each request of a launcher, until standard input closes."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # processes of flows are not waited for
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is meant for the parent process
     poll = select.poll()
     poll.register(0, select.POLLIN)
     poll.register(listener, select.POLLIN)
@@ -168,7 +168,7 @@ def _receive(connection: socket.socket, size: int) -> bytes:
 
 
 def _preload() -> None:
-    """Import what processes of flows need, once."""
+    """Import the modules that processes of flows need, once."""
     if PRELOADED[-1] in sys.modules:
         return
     for name in PRELOADED:
@@ -177,7 +177,7 @@ def _preload() -> None:
         except Exception:  # the process that needs the module reports the error
             traceback.print_exc()
     gc.collect()
-    gc.freeze()  # else each collection in a forked process would copy shared memory
+    gc.freeze()  # otherwise each collection in a forked process would copy shared memory
 
 
 def _become(request: bytes, streams: list[int], connection: socket.socket) -> NoReturn:
@@ -194,9 +194,9 @@ def _become(request: bytes, streams: list[int], connection: socket.socket) -> No
         os.environ.update({name: value for name, _, value in (each.partition("=") for each in environment)})
         sys.path[:0] = [path for path in _python_path(directory) if path not in sys.path]
         sys.argv = [module, *arguments]
-        connection.setblocking(True)  # it stays open until this process ends: a launcher may wait for that
+        connection.setblocking(True)  # it stays open until this process ends: a launcher may wait for the end
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # that the module was imported before
+            warnings.simplefilter("ignore", RuntimeWarning)  # about a module that was imported before
             runpy.run_module(module, run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as error:
@@ -213,7 +213,7 @@ def _become(request: bytes, streams: list[int], connection: socket.socket) -> No
 
 
 def _take_streams(streams: list[int]) -> None:
-    """Read and write where Spark wants it; a process without pipes of its own reads nothing."""
+    """Use the standard streams that Spark provides; a process without its own pipes has no input."""
     if not streams:
         streams = [os.open(os.devnull, os.O_RDONLY)]
     for number, descriptor in enumerate(streams):

@@ -1,8 +1,9 @@
-"""A small process beside a worker: it ends the processes that the worker can no longer end itself.
+"""A small process alongside a worker that ends the processes which the worker can no longer end itself.
 
-A worker ends its JVM, and Spark's Python processes end with the JVM. Not so if the worker was killed while
-the JVM hangs, or if the worker itself hangs after `penstock up` was killed. All of them are in the session of
-the worker, whatever process groups they make. Run as a script with `-I -S`: it imports little, and is small.
+A worker ends its JVM, and Spark's Python processes end with the JVM. This fails if the worker was killed
+while the JVM hangs, or if the worker itself hangs after `penstock up` was killed. All of them are in the
+session of the worker, whatever process groups they create. Runs as a script with `-I -S`: it imports little,
+and is small.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ import sys
 import time
 
 ENDING_S = 3.0
-"""Seconds in which a JVM whose worker has ended removes its temporary files before it is killed."""
+"""Seconds in which a JVM may remove its temporary files after its worker has ended, before it is killed."""
 
 STOPPING_S = 20.0
 """Seconds beyond the drain timeout that a worker may take to end; `penstock up` kills it before that."""
 
 KILLED_S = 2.0
-"""Seconds for which killed processes may linger in the kernel."""
+"""Seconds for which killed processes may remain in the kernel."""
 
 LOOK_S = 0.05
 
 
 def start_guard(drain_s: float) -> None:
-    """Start the guard of this process, which leads its session and has a pipe of its parent as its input.
+    """Start the guard of this process, which is a session leader with a pipe of its parent as its input.
 
-    The guard notices the end of this process, and with it that of the parent, by pipes that close.
+    The guard detects the end of this process, and that of the parent, by the closing of their pipes.
     """
-    read, write = os.pipe()  # the other end stays open as long as this process lives
+    read, write = os.pipe()  # the write end stays open until this process ends
     subprocess.Popen(
         [sys.executable, "-IS", __file__, str(os.getpid()), str(read), str(drain_s)],
         stdin=0,
         pass_fds=[read],
-        process_group=0,  # what freezes the process group of the worker must not freeze its guard
+        process_group=0,  # a signal that stops the worker's process group must not stop its guard
     )
     os.close(read)
     _KEPT.append(write)
@@ -61,7 +62,7 @@ def members(session: int) -> list[int]:
 
 
 def _members_elsewhere(session: int) -> list[int]:
-    """As `members`, on a system without `/proc`."""
+    """Like `members`, on a system without `/proc`."""
     shown = subprocess.run(["ps", "-axo", "pid=,stat="], capture_output=True, text=True).stdout
     found = []
     for line in shown.splitlines():
@@ -73,7 +74,7 @@ def _members_elsewhere(session: int) -> list[int]:
 
 
 def end_session(session: int, grace_s: float = 0.0, but: int | None = None) -> bool:
-    """Kill all processes of a session except `but`, after `grace_s`; true if none is alive any more."""
+    """Kill all processes of a session except `but`, after `grace_s`; true if none is alive afterwards."""
     begun = time.monotonic()
     while left := [pid for pid in members(session) if pid != but]:
         passed = time.monotonic() - begun
@@ -88,12 +89,12 @@ def end_session(session: int, grace_s: float = 0.0, but: int | None = None) -> b
 
 
 def watch(session: int, worker: int, drain_s: float) -> None:
-    """End a session in time after its worker or the parent of the worker has ended.
+    """End a session after its worker, or the parent of the worker, has ended.
 
-    `worker` is the read end of a pipe that the worker keeps open; standard input is that of the parent.
+    `worker` is the read end of a pipe that the worker keeps open; standard input is the pipe of the parent.
     """
     poll = select.poll()
-    poll.register(0, 0)  # no event: only that the other end was closed
+    poll.register(0, 0)  # no events, only the closing of the other end
     poll.register(worker, 0)
     ready = {descriptor for descriptor, _ in poll.poll()}
     if worker not in ready:

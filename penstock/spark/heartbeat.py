@@ -1,4 +1,4 @@
-"""Whether the JVM of a session gets on: it answers, and does not spend all its time collecting garbage."""
+"""Health check of a session's JVM: it responds, and does not spend all its time on garbage collection."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SUSPECT_S = 5.0
 """Seconds without progress after which a JVM is suspected: a full collection of a large heap takes less."""
 
 STARTING_S = 120.0
-"""Seconds that the first answer may take: the class that gives it may have to be compiled."""
+"""Seconds that the first response may take: the class for it may have to be compiled."""
 
 GARBAGE_SHARE = 0.9
-"""The part of the time spent on garbage beyond which a JVM does not get on."""
+"""The fraction of time spent on garbage collection above which a JVM counts as stuck."""
 
 Ailment = Literal["silent", "garbage"]
 
@@ -35,19 +35,19 @@ SENTENCES: dict[Ailment, str] = {
     "silent": "its JVM isn't responding",
     "garbage": "its JVM does little but collect garbage, because its memory is full",
 }
-"""What is wrong with a worker, to go on a sentence about it."""
+"""Descriptions of an ailment, to be appended to a sentence about a worker."""
 
 
 class Heartbeat:
-    """Asks the JVM every second in a thread of its own; `on_stuck` is called once, by another thread.
+    """Calls the JVM every second in a separate thread; `on_stuck` is called once, by another thread.
 
-    Time counts only while this process runs, too: after a pause of the whole machine nothing is wrong.
+    Time counts only while this process is running: a pause of the whole machine is not an ailment.
     """
 
     def __init__(self, spark: SparkSession, limit_s: float, on_stuck: Callable[[Ailment], object]) -> None:
         self._spark, self._limit_s, self._on_stuck = spark, limit_s, on_stuck
         self._answers: deque[tuple[float, float]] = deque()
-        """When the JVM answered, and the seconds that it had spent on garbage by then."""
+        """The times of the JVM's responses, and the total seconds of garbage collection at each."""
         self._silent_s = 0.0
 
     def start(self) -> None:
@@ -56,7 +56,7 @@ class Heartbeat:
         threading.Thread(target=self._watch, name="heartbeat watch", daemon=True).start()
 
     def ailment(self, seconds: float = SUSPECT_S) -> Ailment | None:
-        """What has been wrong with the JVM for `seconds`, if anything."""
+        """The ailment that the JVM has had for `seconds`, if any."""
         answers = list(self._answers)
         if self._silent_s >= (seconds if answers else STARTING_S):
             return "silent"
@@ -68,7 +68,7 @@ class Heartbeat:
         return None
 
     def _ask(self) -> None:
-        with contextlib.suppress(Exception):  # it has ended, which others notice
+        with contextlib.suppress(Exception):  # the JVM has ended, which is detected elsewhere
             while is_alive(self._spark):
                 garbage_s = java_class(self._spark, SOURCE).millis() / 1000
                 self._answers.append((time.monotonic(), garbage_s))

@@ -1,7 +1,7 @@
-"""Jars that a connector needs and Spark does not include: pinned, downloaded once, and kept in the cache.
+"""Jars that a connector needs and Spark does not include: pinned, downloaded once, and cached.
 
-A jar is only used if its checksum is the one in this module, wherever it comes from. Once the jars of a set
-are in the cache, no network is needed.
+A jar is only used if its checksum matches the one in this module, regardless of its origin. Once the jars of
+a set are in the cache, no network is needed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPOSITORY = "spark.penstock.repository"
-"""The property of a session that has the URL of the Maven repository; empty: Maven Central."""
+"""The session property with the URL of the Maven repository; empty: Maven Central."""
 
 CONNECT_S, READ_S = 10.0, 60.0
 
 IVY = "org/apache/ivy/plugins/resolver/IBiblioResolver.class"
-"""The class of Ivy, which Spark includes, that has the address of Maven Central as a constant."""
+"""The class of Ivy, which is included in Spark, that has the URL of Maven Central as a constant."""
 
 _lock = threading.Lock()
 
@@ -47,21 +47,21 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """The name of its file."""
+        """The file name of the jar."""
         return f"{self.artifact}-{self.version}.jar"
 
     @property
     def path(self) -> str:
-        """Its path in a Maven repository."""
+        """The path of the jar in a Maven repository."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file}"
 
 
 @dataclass(frozen=True)
 class JarSet:
-    """The jars that make a connector work."""
+    """The jars that a connector needs."""
 
     main: str
-    """A class of the set. If Spark can find it, such as by `spark.jars`, the set is not needed."""
+    """A class of the set. If Spark can find it, for example through `spark.jars`, the set is not needed."""
     jars: tuple[Jar, ...]
 
 
@@ -99,7 +99,7 @@ AWS_SDK = {
     "third-party-jackson-core": "32f4252c6c2df8f3a4aff885e6dc77024ad6b4cb48455d07b461ec30c41643ea",
     "utils": "642aeef536a071668f0b772f05f9d21573abf6955e7b6fb5fdb893760cca10e8",
 }
-"""The modules of the AWS SDK that Hadoop's S3 client uses: 9 MB, while its bundle of all has 690."""
+"""The modules of the AWS SDK that Hadoop's S3 client uses: 9 MB, while the full bundle has 690 MB."""
 
 SETS: Mapping[str, JarSet] = {
     "kafka": JarSet(
@@ -142,12 +142,12 @@ SETS: Mapping[str, JarSet] = {
         ),
     ),
 }
-"""By name. The newest versions in Maven Central that work with the pinned PySpark, which the tests show."""
+"""The jar sets by name: the newest versions in Maven Central that work with the pinned PySpark, as tested."""
 
 
 @dataclass(frozen=True)
 class JarCache:
-    """The jars on this machine, and the repository that the others are downloaded from."""
+    """The jars on this machine, and the repository from which missing jars are downloaded."""
 
     directory: Path
     repository: str | None = None
@@ -158,14 +158,14 @@ class JarCache:
         return cls(settings.cache_directory / "jars", settings.jars.repository)
 
     def kept(self, jar: Jar) -> Path | None:
-        """The file of a jar; None if it is not there, or damaged."""
+        """The file of a jar; None if it is missing or damaged."""
         path = self.directory / jar.file
         return path if _fits(path, jar) else None
 
     def fetch(self, name: str, on_download: Callable[[Jar], None] = lambda _: None) -> list[Path]:
-        """The files of a set; those that are missing are downloaded.
+        """The files of a set; missing files are downloaded.
 
-        Raises `Unavailable` if that fails.
+        Raises `Unavailable` if a download fails.
         """
         return [self.kept(jar) or self._fetched(jar, on_download) for jar in jars_of(name)]
 
@@ -182,7 +182,7 @@ class JarCache:
                 self._download(jar, part)
             if not _fits(part, jar):
                 raise _missing(jar, "the checksum doesn't match, so the file was discarded")
-            part.replace(path)  # another process sees all of it or nothing
+            part.replace(path)  # atomic for other processes
         except OSError as error:
             raise _missing(jar, f"can't be stored in {self.directory}: {error.strerror}") from None
         finally:
@@ -212,7 +212,7 @@ class JarCache:
 
 
 def jars_of(name: str) -> tuple[Jar, ...]:
-    """The jars of a set; `NotFound` if there is none of this name."""
+    """The jars of a set; raises `NotFound` if there is no set with this name."""
     if name not in SETS:
         message = f"there is no set of jars '{name}'"
         raise NotFound(Problem(code="unknown_jars", message=message, hint=did_you_mean(name, SETS)))
@@ -231,7 +231,7 @@ def use_jars(spark: SparkSession, name: str) -> None:
 
 
 def maven_central() -> str | None:
-    """The address of Maven Central, as the Ivy in Spark's jars has it."""
+    """The URL of Maven Central, from Ivy in Spark's jars."""
     directory = spark_jars()
     for file in sorted(directory.glob("ivy-*.jar")) if directory else ():
         with zipfile.ZipFile(file) as jar:

@@ -14,11 +14,11 @@ from penstock.errors import PenstockError, Problem
 JAVA_NEEDED = 17
 
 JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-"""Environment variables from which every Java takes options."""
+"""Environment variables from which every JVM reads options."""
 
 
 def require_java() -> None:
-    """Raise an error with the command that helps on a machine without a suitable Java."""
+    """Raise an error with an installation command if the machine has no suitable Java."""
     found = _major(java_release())
     if found is not None and found >= JAVA_NEEDED:
         return
@@ -41,7 +41,7 @@ def java_release() -> str | None:
 
 
 def collector_chosen() -> bool:
-    """Whether the environment picks a garbage collector: Java does not start with two."""
+    """Whether the environment selects a garbage collector: Java does not start with two."""
     return any("-XX:+Use" in os.environ.get(name, "") for name in JAVA_VARIABLES)
 
 
@@ -49,7 +49,7 @@ def _release(java: str) -> str | None:
     with contextlib.suppress(OSError, IndexError, UnicodeDecodeError):
         release = (Path(java).resolve(strict=True).parents[1] / "release").read_text(encoding="utf-8")
         if _major(release) is not None and os.access(java, os.X_OK):
-            return release  # much quicker than to start a JVM
+            return release  # much faster than starting a JVM
     try:
         return subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
     except (OSError, subprocess.TimeoutExpired):

@@ -1,8 +1,7 @@
 """Java classes of steps and connectors, compiled by the compiler that Spark includes.
 
-Some work is far slower in Python: a step with state of its own, a reader of files. The sources of a directory
-are compiled once, which takes seconds, and kept in the cache of this machine. Spark hands the classes on to
-the executors.
+Some work is far slower in Python, such as stateful steps and reading files. The sources of a directory are
+compiled once, which takes seconds, and cached on this machine. Spark sends the classes to the executors.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ if TYPE_CHECKING:
 PACKAGE = "penstock"
 
 CACHE = "spark.penstock.cache"
-"""The property of a session that has the directory where jars are kept; without it they are not."""
+"""The session property with the cache directory for jars; without it, jars are not cached."""
 
 _lock = threading.Lock()
 
 _thread = threading.local()
-"""`known`: by gateway to a JVM, the classes that this thread, and so its thread in the JVM, has loaded."""
+"""`known`: the classes that this thread, and therefore its thread in the JVM, has loaded, by JVM gateway."""
 
 
 def java_class(spark: SparkSession, source: Path) -> Any:
     """The class that a Java file of the package `penstock` declares, ready for drivers and executors.
 
-    It may use the other Java files in its directory. A thread that has asked before gets the same answer
+    It may use the other Java files in its directory. Further calls in the same thread return the class
     without a call to the JVM.
     """
     jvm: Any = spark._jvm
@@ -49,7 +48,7 @@ def java_class(spark: SparkSession, source: Path) -> Any:
 
 
 def _load(spark: SparkSession, source: Path) -> None:
-    """Let the class loader of this thread find a class."""
+    """Make a class available to the class loader of this thread."""
     with _lock:
         if not has_class(spark, f"{PACKAGE}.{source.stem}"):
             add_jar(spark, _jar(spark, sorted(source.parent.glob("*.java"))))
@@ -75,7 +74,7 @@ def _loader(spark: SparkSession) -> Any:
 
 
 def called(spark: SparkSession, function: Any, *arguments: Column) -> Column:
-    """The result of a function of Java, which is a `UserDefinedFunction`, as a column."""
+    """The result of a Java `UserDefinedFunction` as a column."""
     from pyspark.sql import Column
 
     session: Any = spark
@@ -84,7 +83,7 @@ def called(spark: SparkSession, function: Any, *arguments: Column) -> Column:
 
 
 def _jar(spark: SparkSession, sources: list[Path]) -> Path:
-    """A jar with the classes of some sources: the one that was kept, or a new one."""
+    """A jar with the classes of some sources: from the cache, or a new one."""
     digest = hashlib.sha256(spark.version.encode())
     for source in sources:
         digest.update(source.read_bytes())
@@ -94,23 +93,23 @@ def _jar(spark: SparkSession, sources: list[Path]) -> Path:
         return kept
     made = _compiled(spark, sources)
     if cache:
-        with contextlib.suppress(OSError):  # no directory that can be written
+        with contextlib.suppress(OSError):  # the directory is not writable
             kept.parent.mkdir(parents=True, exist_ok=True)
             part = kept.with_suffix(f".{os.getpid()}")
             shutil.copyfile(made, part)
-            part.replace(kept)  # another process sees all of it or nothing
+            part.replace(kept)  # atomic for other processes
     return made
 
 
 def _class_path(spark: SparkSession) -> list[str]:
-    """The jars of Spark, and those that were added to the running session."""
+    """Spark's jars, and the jars that were added to the running session."""
     jvm: Any = spark._jvm
     added = [str(url.getPath()) for url in _loader(spark).getURLs()]
     return [*str(jvm.java.lang.System.getProperty("java.class.path")).split(os.pathsep), *added]
 
 
 def _files(spark: SparkSession, paths: Iterable[str]) -> Any:
-    """An array of Java's files."""
+    """A Java array of `File` objects."""
     context: Any = spark.sparkContext
     jvm: Any = spark._jvm
     named = list(paths)

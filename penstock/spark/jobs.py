@@ -16,11 +16,11 @@ class Work:
     """The progress of the jobs with a tag."""
 
     running: bool = False
-    """Whether a job has not ended."""
+    """Whether a job is still running."""
     active: int = 0
-    """Tasks that have a core."""
+    """The number of tasks that are running on a core."""
     done: int = 0
-    """Tasks that have ended."""
+    """The number of finished tasks."""
 
 
 @contextlib.contextmanager
@@ -47,6 +47,6 @@ def work_of(spark: SparkSession, tag: str) -> Work:
 
 
 def cancel(spark: SparkSession, tag: str) -> None:
-    """End the jobs with a tag."""
+    """Cancel the jobs with a tag."""
     with contextlib.suppress(Exception):  # Spark itself may be gone
         spark.sparkContext.cancelJobsWithTag(tag)

@@ -1,4 +1,4 @@
-"""Fewer calls to the JVM: py4j caches the classes that it has found."""
+"""Fewer calls to the JVM: a cache for the classes that py4j has found."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
 
 
 def remember_classes() -> None:
-    """Let py4j keep the packages, classes and static methods that it has found.
+    """Make py4j cache the packages, classes and static methods that it has found.
 
-    Without this each dot in `jvm.org.apache.spark…` is a separate call, and a call about a package makes Java
-    search all jars for a class of that name. Planning a small flow makes about a thousand of them.
+    Without this, each dot in `jvm.org.apache.spark…` is a separate call, and a call for a package makes Java
+    search all jars for a class with that name. Planning a small flow takes about a thousand such calls.
     """
     for view in (JVMView, JavaPackage, JavaClass):
         if not hasattr(view.__getattr__, "asks"):

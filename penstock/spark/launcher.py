@@ -1,7 +1,7 @@
-"""The Python that Spark starts: asks the fork server for a process, or becomes an ordinary Python.
+"""The Python that Spark starts: requests a process from the fork server, or becomes an ordinary Python.
 
-Runs as a script with `-I -S`, so it may import nothing but built-in modules: this is what makes it quick.
-Spark calls it as it calls a Python interpreter: `launcher -m MODULE ARGUMENTS…`.
+Runs as a script with `-I -S`, so it may import only built-in modules, which makes it fast. Spark calls it
+like a Python interpreter: `launcher -m MODULE ARGUMENTS…`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ SERVER = "PENSTOCK_FORK_SERVER"
 """The environment variable with the path of the fork server's socket."""
 
 LIVES = "pyspark.daemon"
-"""The one module whose process Spark speaks with through pipes. They close with the process that Spark
+"""The only module whose process communicates with Spark through pipes. They close with the process that Spark
 started, so the launcher of a daemon stays until the daemon ends."""
 
 
 def main() -> None:
-    """Hand arguments, environment and standard streams to the fork server."""
+    """Pass arguments, environment and standard streams to the fork server."""
     stays = sys.argv[1:3] == ["-m", LIVES]
     try:
         if sys.argv[1:2] != ["-m"]:
-            raise LookupError  # Spark asks an interpreter for its version
+            raise LookupError  # Spark queries the version of the interpreter
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.connect(os.environ[SERVER])
         _ask(connection, stays)
@@ -39,7 +39,7 @@ def _ask(connection: _socket.socket, stays: bool) -> None:
     variables = [f"{name}={value}" for name, value in os.environ.items()]
     words = [os.getcwd(), str(len(sys.argv) - 1), *sys.argv[1:], *variables]
     message = b"\0".join(os.fsencode(word) for word in words)
-    # As array.array("i") would pack them, without the time to import it.
+    # Packed like array.array("i"), without the time to import it.
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in ((0, 1, 2) if stays else ()))
     header = len(message).to_bytes(4, "big")
     rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)] if streams else []

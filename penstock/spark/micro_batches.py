@@ -17,32 +17,32 @@ SOURCE = Path(__file__).with_name("java") / "MicroBatches.java"
 
 
 INLINE = 256 * 1024
-"""Bytes of events that are passed in a call; more of them in a file."""
+"""Maximum bytes of events that are passed in a call; larger results are passed in a file."""
 
 
 class CurrentBatch:
-    """The batch of the query that has called `foreachBatch` in this thread."""
+    """The batch of the query that is calling `foreachBatch` in this thread."""
 
     def __init__(self, spark: SparkSession) -> None:
         session: Any = spark
         self._spark, self._java = session._jsparkSession, java_class(spark, SOURCE)
         found = json.loads(self._java.describe(self._spark))
         self.query, self.run = str(found["query"]), str(found["run"])
-        """The id of the query, which its checkpoint keeps, and that of its run."""
+        """The id of the query, which is stored in its checkpoint, and the id of its run."""
         self.committed, self.available = _offset(found, "committed"), _offset(found, "available")
-        """The offsets of the first source between which the batch lies; empty if they are no JSON objects."""
+        """The start and end offsets of the batch in the first source; empty if they are not JSON objects."""
         self.watermark_ms = int(found["watermark"])
-        """The watermark; 0 until there is one."""
+        """The watermark in milliseconds; 0 until there is one."""
 
     def begin(self, properties: Mapping[str, str]) -> None:
         """Set local properties for the computation of the batch, and reset its observed metrics."""
         self._java.begin(self._spark, self.query, json.dumps(properties))
 
     def collect(self, df: DataFrame, schema: pa.Schema, directory: Path, *, whole: bool = False) -> pa.Table:
-        """All rows of a frame, which has columns of this schema; `whole`: it is the frame of the batch.
+        """All rows of a frame with columns of this schema; `whole`: it is the frame of the batch.
 
-        Many rows pass through a file in the directory, which is removed at once: they stay readable. It takes
-        one call to the JVM where `toArrow` takes over twenty, which matters for small batches.
+        Many rows pass through a file in the directory, which is unlinked at once but stays readable. This
+        takes one call to the JVM where `toArrow` takes over twenty, which matters for small batches.
         """
         import pyarrow as pa
 
@@ -58,7 +58,7 @@ class CurrentBatch:
             return pa.ipc.open_stream(rows).read_all()
 
     def write(self, df: DataFrame, writer: Any, *, whole: bool = False) -> list[bytes]:
-        """Compute a frame as `collect` does; a Java function writes its rows in the tasks. Its answers."""
+        """Compute a frame like `collect`, but a Java function writes its rows in the tasks; its results."""
         dataset: Any = df._jdf
         found = self._java.write(self._spark, self.query if whole else None, dataset, writer)
         answers, at = [], 0
@@ -70,13 +70,13 @@ class CurrentBatch:
 
     @property
     def shuffles(self) -> bool:
-        """Whether the batch is shuffled: if it is computed again, Spark leaves out the steps before that."""
+        """Whether the batch is shuffled: if computed again, Spark skips the steps before the shuffle."""
         return bool(self._java.shuffles(self._spark, self.query))
 
     def end(self) -> dict[str, Mapping[str, Any]]:
         """The observed metrics of the computed batch by name, without NULLs.
 
-        Jobs of this query keep the local properties but for the spool, to which nothing is written any more.
+        Jobs of this query keep the local properties except the spool, to which nothing more is written.
         """
         found = json.loads(self._java.end(self._spark, self.query))
         return {name: json.loads(row) for name, row in found.items()}

@@ -1,7 +1,7 @@
-"""A source of Spark that is planned in this process and read in Java (`java/PlannedSource.java`).
+"""A Spark source that is planned in this process and read in Java (`java/PlannedSource.java`).
 
-Spark asks where a micro-batch ends and how it is divided into tasks; a planner here answers, in the thread of
-the query. So a flow needs no Python process of its own to be planned, and none to be read.
+Spark requests the end of a micro-batch and its division into tasks; a planner in this process responds, in
+the thread of the query. So a flow needs no separate Python process for planning or reading.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).with_name("java") / "PlannedSource.java"
 KAFKA = SOURCE.parent / "kafka" / "KafkaFrames.java"
-"""Reads frames in Kafka; compiled apart, since it needs Kafka's client."""
+"""Reads frames in Kafka; compiled separately, since it needs Kafka's client."""
 
 KAFKA_WRITER = KAFKA.with_name("KafkaAppender.java")
 """Writes frames to Kafka."""
@@ -45,7 +45,7 @@ class Planner(Protocol):
         """The end of the next micro-batch; None if there is nothing to read."""
 
     def available_now(self) -> None:
-        """Called once if the query is to read only what there is now."""
+        """Called once if the query reads only the existing events."""
 
     def partitions(self, start: Offset, end: Offset) -> list[Slice]:
         """The tasks of a micro-batch."""
@@ -58,19 +58,19 @@ class Planner(Protocol):
 
 
 PLANNERS: dict[str, Callable[[Mapping[str, Any]], Planner]] = {}
-"""By the `kind` of a reading: makes the planner of a streaming query."""
+"""Factories of the planners of streaming queries, by the `kind` of a reading."""
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], list[Slice]]] = {}
-"""By the `kind` of a reading: the tasks of a batch query."""
+"""Functions that return the tasks of batch queries, by the `kind` of a reading."""
 
 _connected: WeakKeyDictionary[Any, _Answers] = WeakKeyDictionary()
-"""By gateway to a JVM: the object that answers its questions."""
+"""The objects that answer requests of a JVM, by its gateway."""
 
 _lock = threading.Lock()
 
 
 def options(spark: SparkSession, reading: Mapping[str, Any]) -> dict[str, str]:
-    """The options of a source that is read by the planner of a kind; connects the JVM on first use."""
+    """The options of a source with the planner of the reading's `kind`; connects the JVM on first use."""
     from pyspark import java_gateway
 
     context: Any = spark.sparkContext
@@ -84,13 +84,13 @@ def options(spark: SparkSession, reading: Mapping[str, Any]) -> dict[str, str]:
 
 
 class _Answers:
-    """Answers the questions of `PlannedSource.java`: JSON for JSON."""
+    """Answers requests of `PlannedSource.java`, in JSON."""
 
     def __init__(self) -> None:
         self._planners: dict[str, Planner] = {}
 
     def apply(self, text: str) -> str:
-        """The answer to a question; an error as its text, for Java to raise."""
+        """The response to a request; an error is returned as text, for Java to raise."""
         from penstock.errors import Fatal, Retryable
 
         try:
@@ -127,6 +127,6 @@ class _Answers:
         return {}
 
     class Java:
-        """What py4j shows to Java."""
+        """The interface, for py4j."""
 
         implements = ("java.util.function.Function",)

@@ -1,6 +1,6 @@
 """Inspection of Spark's logical plans from Python.
 
-Nodes of the JVM are py4j objects, and every access costs a round trip to it. A judgement that looks at many
+Nodes of the JVM are py4j objects, and every access costs a round trip to the JVM. Code that inspects many
 nodes reads the whole tree in one call (`Catalyst.parsed`, `Catalyst.tree`).
 """
 
@@ -16,16 +16,16 @@ CATALYST = "org.apache.spark.sql.catalyst."
 LEAVES = frozenset(
     {"Literal", "UnresolvedAttribute", "UnresolvedStar", "AttributeReference", "OuterReference"}
 )
-"""Nodes without child nodes that matter."""
+"""Nodes without relevant child nodes."""
 
 
 def class_name(node: Any) -> str:
-    """The full name of a node's JVM class, without the mark of a Scala object."""
+    """The full name of a node's JVM class, without the suffix of a Scala object."""
     return str(node.getClass().getName()).rstrip("$")
 
 
 def name(node: Any) -> str:
-    """The simple name of a node's class, or the full one where it is not one of Catalyst's."""
+    """The simple name of a node's class, or the full name if it is not a class of Catalyst."""
     return _simple(class_name(node))
 
 
@@ -41,7 +41,7 @@ def elements(collection: Any) -> Iterator[Any]:
 
 
 def position(node: Any) -> tuple[int, int] | None:
-    """Line and column, both from 1, where a node begins in the text it was parsed from."""
+    """The line and column, both from 1, at which a node begins in its source text."""
     origin = node.origin()
     line, start = origin.line(), origin.startPosition()
     return (line.get(), start.get() + 1) if line.isDefined() and start.isDefined() else None
@@ -49,18 +49,18 @@ def position(node: Any) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A node of a tree as it was when the tree was read: looking at it takes no call to the JVM."""
+    """A node of a tree that was read from the JVM: inspecting it takes no further calls."""
 
     name: str
-    """As `name` gives it."""
+    """The name as returned by the function `name`."""
     at: tuple[int, int] | None
-    """Line and column, both from 1, where it begins in the text it was parsed from."""
+    """The line and column, both from 1, at which the node begins in its source text."""
     fields: Mapping[str, Any]
-    """By name: nodes, texts, flags, and lists and mappings of them."""
+    """The fields by name: nodes, texts, flags, and lists and mappings of these."""
 
     @property
     def children(self) -> list[Node]:
-        """The nodes below a resolved node, but for the inside of a view."""
+        """The child nodes of a resolved node, except the inside of a view."""
         found: list[Node] = self.fields.get("children", [])
         return found
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 LOOKING = "Getting offsets from"
 WAITING = ("Waiting for data to arrive", "Waiting for next trigger")
-"""How the messages of a query's status begin, or read."""
+"""The beginning of a status message of a query, and complete messages."""
 
 
 def start_query(writer: DataStreamWriter, deliver: Callable[[DataFrame, int], None]) -> StreamingQuery:
     """Start a query that calls a function with each micro-batch and its number, as `foreachBatch` does.
 
-    PySpark's wrapper of such a function makes a session object for each micro-batch, by a dozen calls to the
-    JVM. All micro-batches of a query share a session, so one object is enough.
+    PySpark's wrapper of such a function creates a session object for each micro-batch, with a dozen calls to
+    the JVM. All micro-batches of a query share a session, so one object is enough.
     """
     made: Any = writer
     gateway = made._spark._sc._gateway
@@ -40,7 +40,7 @@ class _BatchFunction:
         self._session: SparkSession | None = None
 
     def call(self, frame: Any, number: int) -> None:
-        """Pass a micro-batch on."""
+        """Deliver a micro-batch."""
         from pyspark.sql import DataFrame, SparkSession
 
         if self._session is None:
@@ -60,18 +60,18 @@ def failure_in(query: Any) -> Any | None:
 
 
 def has_nothing_to_do(query: Any) -> bool:
-    """Whether a query waits for events."""
+    """Whether a query is waiting for events."""
     return query.status["message"] in WAITING
 
 
 def is_between_batches(query: Any) -> bool:
-    """Whether the last batch is committed and no other has begun. A source may take long to find one."""
+    """Whether the last batch is committed and no other has begun. A source may take long to find the next."""
     status = query.status
     return not status["isTriggerActive"] or status["message"].startswith(LOOKING)
 
 
 def progress_since(query: Any, seen: tuple[int, str] | None) -> Iterator[Mapping[str, Any]]:
-    """The reports of progress after one that is known, the oldest first. Others are not read or parsed."""
+    """The progress reports after the last one seen, the oldest first. Others are not read or parsed."""
     last = query._jsq.lastProgress()
     if last is None or _mark(last) == seen:  # most of the time
         return

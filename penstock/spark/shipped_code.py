@@ -1,4 +1,4 @@
-"""The code of Penstock, sent to executors that have none, or another version, by Spark."""
+"""Penstock's code, which Spark sends to executors without Penstock, or with another version."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEFT_OUT = ("ui", "__pycache__")
-"""Directories of the package that are of no use to an executor."""
+"""Directories of the package that an executor does not need."""
 
 
 def ship(spark: SparkSession, directory: Path) -> None:
-    """Let all Python processes of a session import the Penstock that this process runs."""
+    """Make the Penstock version of this process available to all Python processes of a session."""
     directory.mkdir(parents=True, exist_ok=True)
     spark.sparkContext.addPyFile(str(make_archive(directory / f"penstock-{penstock.__version__}.zip")))
 

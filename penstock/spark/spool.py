@@ -1,7 +1,7 @@
-"""Rows that a frame leaves out are written to files of the driver, by the tasks that compute it.
+"""The spool: rows that are filtered out of a frame, written to files of the driver by the frame's tasks.
 
-The files of a computation lie in one directory, which the thread that starts it names. Only tasks that
-have succeeded leave one, and a task that runs again replaces its own: so the directory holds each row once,
+The files of a computation are in one directory, which is set by the thread that starts it. Only successful
+tasks leave a file, and a task that runs again replaces its own file: so the directory holds each row once,
 however often tasks were repeated, and the driver's memory does not grow with the number of rows. Executors on
 other machines send the rows to the driver (`java/DriverFiles.java`).
 """
@@ -25,22 +25,22 @@ SOURCE = Path(__file__).with_name("java") / "Spool.java"
 READING_ORDER = SOURCE.with_name("ReadingOrder.java")
 
 DIRECTORY = "penstock.spool"
-"""The local property that names the directory, as `Spool.java` knows it."""
+"""The local property with the directory; `Spool.java` uses the same name."""
 
 FUNCTION = "penstock_spool"
-"""The name of the function in a plan, as `Spool.java` knows it."""
+"""The name of the function in a plan; `Spool.java` uses the same name."""
 
 ORDER = "penstock.order"
-"""The local property that names the directory of the reading order, as `ReadingOrder.java` knows it."""
+"""The local property with the directory of the reading order; `ReadingOrder.java` uses the same name."""
 
 BATCH = "streaming.sql.batchId"
-"""The local property in which Spark keeps the number of the micro-batch."""
+"""The local property in which Spark stores the number of the micro-batch."""
 
 HALF = ".half"
 
 
 def spooled(df: DataFrame, left_out: Column, text: Column, number: int) -> DataFrame:
-    """The rows that are not left out; of each other one the text is written to the spool with a number."""
+    """The rows that are not `left_out`; the texts of the others are written to the spool with a number."""
     from pyspark.sql import functions as f
 
     spark = df.sparkSession
@@ -49,9 +49,9 @@ def spooled(df: DataFrame, left_out: Column, text: Column, number: int) -> DataF
 
 
 def silent(spark: SparkSession, plan: Any) -> Any:
-    """A resolved plan that leaves out the same rows, but writes none to a spool and observes nothing.
+    """A resolved plan that filters out the same rows, but writes none to a spool and observes nothing.
 
-    For a plan that occurs twice in another one: what it reports must be reported once.
+    For a plan that occurs twice in another one: its reports must be written once.
     """
     catalyst = Catalyst(spark)
 
@@ -71,7 +71,7 @@ def silent(spark: SparkSession, plan: Any) -> Any:
 
 @contextmanager
 def spooling(spark: SparkSession, directory: Path) -> Iterator[None]:
-    """Let the actions of this thread write to a directory, which is emptied first."""
+    """Make the actions of this thread write to a directory, which is emptied first."""
     context = spark.sparkContext
     run, batch = (str(context.getLocalProperty(name)) for name in ("spark.jobGroup.id", BATCH))
     for name, value in (emptied(directory) | order_beside(directory, run, batch)).items():
@@ -79,7 +79,7 @@ def spooling(spark: SparkSession, directory: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # PySpark declares a string, and takes None to remove the property.
+        # PySpark declares a string, and accepts None to remove the property.
         context.setLocalProperty(DIRECTORY, None)  # type: ignore[arg-type]
 
 
@@ -93,8 +93,8 @@ def emptied(directory: Path) -> dict[str, str]:
 def order_beside(spool: Path, run: str, batch: int | str) -> dict[str, str]:
     """The local properties for the reading order of a micro-batch; the files of other batches are removed.
 
-    Unlike the spool its directory survives a second attempt, in which Spark does not repeat tasks before a
-    shuffle. A new run has a directory of its own, since its tasks may divide the same events differently.
+    Unlike the spool, the directory survives a second attempt, in which Spark does not repeat tasks before a
+    shuffle. A new run has its own directory, since its tasks may divide the same events differently.
     """
     order = spool.with_name(f"{spool.name}-order") / f"{run}-{batch}"
     if order.parent.exists():
@@ -106,10 +106,10 @@ def order_beside(spool: Path, run: str, batch: int | str) -> dict[str, str]:
 
 
 def unfinished(directory: Path) -> list[str]:
-    """The names of files that a task has begun and none has finished, so that rows are missing.
+    """The names of files that a task has begun and no task has finished, so that rows are missing.
 
-    If a task fails because its file did not arrive, Spark may have cached its rows. The task that takes its
-    place then reads these rows, and computes nothing.
+    If a task fails because its file did not arrive, Spark may have cached its rows. The task that replaces it
+    then reads these rows, and computes nothing.
     """
     names = {path.name for path in directory.iterdir()}
     begun = {name.partition(".")[0] for name in names if name.endswith(HALF)}

@@ -1,7 +1,7 @@
-"""Frames of Spark as Arrow tables, and back.
+"""Conversion of Spark frames to Arrow tables, and back.
 
-PySpark converts tables to their own type, and pyarrow refuses that for a struct that is NULL and has fields
-that are not.
+PySpark casts tables to their own type, which pyarrow rejects for a NULL struct with fields that are not
+nullable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def table_of(df: DataFrame) -> pa.Table:
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """A frame of the rows of a table. Fields within its columns may be NULL, whatever their type says."""
+    """A frame with the rows of a table. Fields within its columns may be NULL, regardless of their type."""
     import pyarrow as pa
 
     fields = [field.with_type(_loose(field.type)) for field in table.schema]

@@ -25,5 +25,5 @@ class Component(Spec):
     """A YAML fragment for the reference; validated by the test suite."""
 
     def task_paths(self) -> Iterable[tuple[str, str]]:
-        """The paths of files that Spark's tasks open, each with its field: all executors must see them."""
+        """The paths of files that Spark's tasks open, each with its field: all executors must have access."""
         return ()

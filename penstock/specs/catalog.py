@@ -21,7 +21,7 @@ Role = Literal["source", "sink", "processor"]
 ROLES: tuple[Role, ...] = ("source", "sink", "processor")
 
 TAG = "type:"
-"""Marks the part of a pydantic error location that names a union member rather than a field."""
+"""Prefix of a part of a pydantic error location that names a union member instead of a field."""
 
 
 @dataclass(frozen=True)

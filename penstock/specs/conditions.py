@@ -19,7 +19,7 @@ KEY = "x-only-with"
 """The keyword of a condition in JSON Schema."""
 
 Condition = Mapping[str, Sequence[Any]]
-"""Field → the values with which another field has an effect. All fields must have one of their values."""
+"""Field → the values with which another field has an effect. Each field must have one of its values."""
 
 
 def only_with(**choices: Sequence[Any]) -> dict[str, Any]:

@@ -308,7 +308,7 @@ def runs(document: Mapping[str, Any]) -> bool:
 
 
 def required_labels(document: Mapping[str, Any]) -> dict[str, str] | None:
-    """The labels that a worker must have to run a document; None if any worker may. Takes raw mappings."""
+    """The labels that a worker needs to run a document; None if any worker may. Accepts raw mappings."""
     spec = document.get("spec")
     placement = spec.get("placement") if isinstance(spec, Mapping) else None
     labels = placement.get("labels") if isinstance(placement, Mapping) else None

@@ -12,7 +12,7 @@ from penstock.specs.base import Spec
 from penstock.specs.reach import Reach
 
 NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""Names of headers that HTTP allows."""
+"""The pattern of valid HTTP header names."""
 
 OWNED = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 """Headers that the client sets itself."""

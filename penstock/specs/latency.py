@@ -43,7 +43,7 @@ def latency_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def unable_source(kind: str) -> Problem:
-    """The problem of a latency goal with a source whose micro-batches Penstock does not plan."""
+    """The problem for a latency goal with a source whose micro-batches Penstock does not plan."""
     able = sorted(name for name, found in catalog("source").classes.items() if getattr(found, "paced", False))
     return Problem(
         code=CODE,

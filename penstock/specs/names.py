@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple, get_args
 from anyascii import anyascii
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 _.-]{0,126}[A-Za-z0-9_-])?")
-"""Names in ASCII, and all ids."""
+"""The pattern of names in ASCII, and of all ids."""
 
 NAME_PATTERN = r"^[^\x00-/:-@\[-`{-\x7f](?:[^\x00-\x1f!-,/:-@\[-^`{-\x7f]{0,126}[^\x00-,./:-@\[-^`{-\x7f])?$"
-"""Names in any script, for JSON Schema: NAME with all characters that are not ASCII."""
+"""The pattern of names in any script, for JSON Schema: NAME plus all non-ASCII characters."""
 
 RULE = (
     "a name must have 1 to 128 letters, digits, spaces, '_', '-' or '.', "
@@ -37,7 +37,7 @@ NAME_FAULTS = get_args(NameFaultCode)
 
 
 class Fault(NamedTuple):
-    """Why a text can't be the name of a document, and how to fix it."""
+    """The reason why a text can't be the name of a document, and how to fix it."""
 
     code: NameFaultCode
     message: str
@@ -45,7 +45,7 @@ class Fault(NamedTuple):
 
 
 def name_fault(name: str) -> Fault | None:
-    """Why a text can't be the name of a document; None if it can."""
+    """The reason why a text can't be the name of a document; None if it can."""
     if name.isascii():
         return None if NAME.fullmatch(name) else _invalid(name)
     allowed = all(c.isascii() or unicodedata.category(c)[0] in "LMN" for c in name)

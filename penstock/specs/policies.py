@@ -12,7 +12,7 @@ from penstock.specs.durations import parse_duration
 
 
 class Batch(Spec):
-    """When a batch is complete. The thresholds are soft: the first one reached closes the batch."""
+    """The thresholds of a batch. They are soft: the first one that is reached closes the batch."""
 
     max_events: int = Field(default=10_000, ge=1, description="Close a batch at this many events.")
     max_bytes: int = Field(default=16 * 1024 * 1024, ge=1, description="Close a batch at this many bytes.")
@@ -36,7 +36,7 @@ class Batch(Spec):
 
 
 THRESHOLDS = frozenset({"max_events", "max_bytes", "max_ms", "max_inflight"})
-"""The fields of `batch` that are chosen by the engine under a latency goal."""
+"""The fields of `batch` that the engine chooses under a latency goal."""
 
 
 class PacedBatch(Batch):
@@ -84,7 +84,7 @@ class Effort(Spec):
 
 
 class Placement(Spec):
-    """Which workers may run a flow."""
+    """The workers that may run a flow."""
 
     labels: dict[str, str] = Field(
         default_factory=dict,
@@ -93,7 +93,7 @@ class Placement(Spec):
 
 
 class Restart(Spec):
-    """What happens when a running pipeline fails. Every committed batch resets the count of attempts."""
+    """Restarts after a failure of a running pipeline. Every committed batch resets the count of attempts."""
 
     policy: Literal["on_failure", "never"] = Field(
         default="on_failure", description="Whether to restart after a failure."

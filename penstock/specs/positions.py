@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 LAST_OFFSET = 2**63 - 1
-"""Offsets are signed 64-bit numbers wherever they are stored."""
+"""The highest offset: offsets are stored as signed 64-bit numbers."""
 
 _PATTERN = r"^(earliest|latest|offset:[0-9]+|time:.+)$"
 _OFFSET = re.compile(r"[0-9]{1,19}")

@@ -25,7 +25,7 @@ _CODES = {
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """Every error of a document, each with its path and, for a misspelling, the nearest valid word."""
+    """All errors of a document, each with its path and, for a misspelling, the most similar valid word."""
     return [_problem(details, model) for details in error.errors(include_url=False)]
 
 
@@ -111,7 +111,7 @@ def _role(path: str) -> Role:
 
 
 def _fields_at(model: type[BaseModel], location: Location) -> list[str]:
-    """The fields a mapping at `location` may have."""
+    """The fields that a mapping at `location` may have."""
     models: list[Any] = [model]
     for part in location:
         if isinstance(part, int):

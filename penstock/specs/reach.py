@@ -20,10 +20,10 @@ class Reach:
 
 
 FilePath = Annotated[str, Reach("path")]
-"""A local file or directory, or a URL that Spark or a table format opens as one."""
+"""A local file or directory, or a URL that Spark or a table format opens like one."""
 
 FilesPath = Annotated[str, Reach("files")]
-"""A file, or the files of a directory or a glob, that are read."""
+"""A file to read, or the files of a directory or a glob."""
 
 ServerUrl = Annotated[str, Reach("url")]
 """A URL; the flow connects to its host."""
@@ -38,7 +38,7 @@ ClientOptions = Annotated[dict[str, str], Reach("options")]
 """Options of a client library, some of which may name files and servers."""
 
 SparkFormat = Annotated[str, Reach("format")]
-"""The name of a data source of Spark."""
+"""The name of a Spark data source."""
 
 ListenAddress = Annotated[str, Reach("listen")]
 """An address that the flow listens on, without connecting to anything."""
@@ -69,7 +69,7 @@ def reached(spec: BaseModel, at: str = "") -> Iterator[Reached]:
 
 @cache
 def mark_of(model: type[BaseModel], name: str) -> Kind | None:
-    """The mark of a field of a model, or of the texts inside it."""
+    """The mark of a model's field, or of the texts inside it."""
     info = model.model_fields[name]
     own = [mark.kind for mark in info.metadata if isinstance(mark, Reach)]
     return own[-1] if own else _inner_mark(model, name)  # the last mark was set at the field itself

@@ -27,7 +27,7 @@ class Reference:
 
 
 def references_of(document: dict[str, Any]) -> list[Reference]:
-    """Every reference of a document, in the order of its fields."""
+    """All references of a document, in the order of its fields."""
     spec = document.get("spec")
     if not isinstance(spec, dict):
         return []

@@ -22,7 +22,7 @@ DEFAULT_LIMIT = 1 << 30
 
 
 SEGMENTED = {"spec.storage": ["local", "kafka"]}
-"""The storages that have segments."""
+"""The condition for fields about segments: storages that have segments."""
 
 
 class WalBatch(Spec):

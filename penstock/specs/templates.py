@@ -26,7 +26,7 @@ Template = Annotated[str, FILLED]
 
 
 def template_fields(spec: type[BaseModel]) -> list[str]:
-    """The fields of a spec whose texts are templates, as documents spell them."""
+    """The fields of a spec whose texts are templates, with their names in documents."""
     return [info.alias or name for name, info in spec.model_fields.items() if FILLED in info.metadata]
 
 
@@ -69,7 +69,7 @@ def columns_of(template: Any) -> Iterator[str]:
 
 
 def checked(template: Any, path: str) -> list[str]:
-    """The columns of a template; `Invalid` at `path` if it is malformed."""
+    """The columns of a template; raises `Invalid` at `path` if it is malformed."""
     try:
         return list(columns_of(template))
     except ValueError as error:
@@ -101,7 +101,7 @@ def filled_json(template: Any, event: Event) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A value of a column as text: JSON, unless it is text."""
+    """A column value as text: JSON, unless it is a string."""
     if value is None:
         return ""
     return value if isinstance(value, str) else pydantic_core.to_json(value).decode()

@@ -142,7 +142,7 @@ def read_with_nodes(text: str | bytes) -> list[tuple[Any, yaml.Node]]:
 
 
 def read_path(path: Path) -> list[Any]:
-    """Every document in a file, or in the files of a directory in the order of their names."""
+    """All documents in a file, or in the files of a directory in the order of their names."""
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
         return [document for file in files for document in read_path(file)]
@@ -175,12 +175,12 @@ _Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def to_yaml(value: Any) -> str:
-    """A value as YAML, keys in their own order."""
+    """A value as YAML, with keys in their original order."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def to_json(value: Any) -> str:
-    """A value as JSON, for people."""
+    """A value as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 

@@ -12,7 +12,7 @@ from penstock.specs.reach import FilePath
 
 
 class Tls(Spec):
-    """Encrypted connections. Files are read where the flow runs."""
+    """Encrypted connections. Files are read on the worker that runs the flow."""
 
     ca_file: FilePath | None = Field(
         default=None,

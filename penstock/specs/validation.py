@@ -24,7 +24,7 @@ Known = Callable[[str], set[str]]
 
 
 def parse(raw: Any, defaults: Mapping[str, Any] | None = None, known: Known | None = None) -> Document:
-    """The document in `raw`, or `Invalid` with all of its problems.
+    """The document in `raw`; raises `Invalid` with all of its problems.
 
     `defaults` contains, per kind in lower case, a tree of defaults for the document's spec. With `known`,
     references to documents that do not exist are problems too.

@@ -13,7 +13,7 @@ _VARIABLE = re.compile(r"\$(?:(\$)|)\{(?:secret:([^}]+)|([A-Za-z_][A-Za-z0-9_]*)
 
 
 Allows = Callable[[str], bool]
-"""Whether a document may use the value of a variable."""
+"""Returns whether a document may use a variable."""
 
 Reads = Callable[[str], str]
 """Returns the value of a secret; `Invalid` if there is none."""

@@ -1,1 +1,1 @@
-"""User SQL: what it may do, and how its errors are reported."""
+"""User SQL: permitted constructs, planning, and errors."""

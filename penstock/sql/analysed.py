@@ -1,8 +1,8 @@
-"""The second look, at the plan Spark has resolved: nothing foreign in it, and no state over the stream.
+"""The second check of user SQL, on the resolved plan: only permitted nodes, and no state over the stream.
 
-The sql step works row by row. What would have to remember rows, such as GROUP BY, is refused here with a
-hint instead of failing when the query starts, on static frames as on streams: a test run must not accept
-what the pipeline cannot do. Over literals (VALUES, range) everything is allowed, as there is no stream.
+The sql step works row by row. Stateful constructs, such as GROUP BY, are rejected here with a hint instead of
+failing when the query starts, on static frames as well as on streams: a test run must not accept a query that
+the pipeline cannot run. Over literals (VALUES, range) everything is allowed, as there is no stream.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _LEFT_KEPT = frozenset({"LeftOuter", "LeftSemi", "LeftAnti"})
 
 
 def check_query(spark: Catalyst, plan: Any, table: str) -> None:
-    """Refuses an analysed query that holds anything foreign, needs state over `table` or never reads it."""
+    """Reject an analyzed query that has forbidden nodes, needs state over `table` or never reads it."""
     if not _Query(table).reads(spark.tree(plan)):
         message = f"the query does not read '{table}', so it would produce no events"
         raise refuse("sql_error", message, f"select FROM {table}")
 
 
 def check_tables(spark: Catalyst, plan: Any, tables: Collection[str]) -> None:
-    """Refuses an analysed query that holds anything foreign. It may remember rows: they have an end."""
+    """Reject an analyzed query with forbidden nodes. State is allowed, since the tables are finite."""
     waiting = [spark.tree(plan)]
     while waiting:
         node = waiting.pop()
@@ -68,7 +68,7 @@ def check_tables(spark: Catalyst, plan: Any, tables: Collection[str]) -> None:
 
 
 def check_column(spark: Catalyst, plan: Any) -> None:
-    """Refuses the analysed projection of one expression unless it makes one value from one event."""
+    """Reject the analyzed projection of one expression unless it computes one value from one event."""
     name = plans.name(plan)
     if name == "Aggregate":
         raise stateful("an aggregate function", "the events")
@@ -80,7 +80,7 @@ def check_column(spark: Catalyst, plan: Any) -> None:
 
 
 def check_aggregate(spark: Catalyst, plan: Any) -> None:
-    """Refuses the analysed aggregation of one expression unless Spark can keep it up as events come in."""
+    """Reject the analyzed aggregation of one expression unless Spark can compute it incrementally."""
     if plans.name(plan) != "Aggregate" or plans.name(plan.child()) == "Generate":
         raise refuse("sql_forbidden", "an expression that produces several rows is not allowed here")
     for expression in spark.trees(plan.expressions()):
@@ -97,7 +97,7 @@ def check_aggregate(spark: Catalyst, plan: Any) -> None:
 
 
 def aggregate_inputs(plan: Any) -> list[Any]:
-    """The expressions over single events in an analysed aggregation, without plain columns and values."""
+    """The expressions over single events in an analyzed aggregation, without plain columns and values."""
     found: list[Any] = []
     for call in aggregate_calls(plan):
         condition = call.filter()
@@ -120,7 +120,7 @@ def aggregate_calls(plan: Any) -> Iterator[Any]:
 def stateful(
     what: str, table: str, at: tuple[int, int] | None = None, hint: str = ROW_BY_ROW_HINT
 ) -> Invalid:
-    """The refusal of something that would have to remember events."""
+    """The error for a construct that would need state."""
     return refuse("stateful_sql", f"{what} over {table} is not possible: sql works row by row", hint, at)
 
 
@@ -131,14 +131,14 @@ def _check_plan(node: plans.Node) -> None:
 
 
 def _check_view(view: plans.Node, tables: Collection[str]) -> None:
-    """Refuses a view other than those there are; its inside is not the user's text and is not looked at."""
+    """Reject a view other than the known ones; its inside is not user SQL and is not checked."""
     shown = view.fields["table"]
     if not view.fields["temporary"] or shown.lower() not in [table.lower() for table in tables]:
         raise refuse("sql_forbidden", f"view {shown} is not allowed", at=view.at)
 
 
 def _check_expression(root: plans.Node) -> list[plans.Node]:
-    """Refuses what an expression must not hold; the subqueries in it."""
+    """Reject forbidden parts of an expression; returns its subqueries."""
     subqueries = []
     waiting = [root]
     while waiting:
@@ -154,7 +154,7 @@ def _check_expression(root: plans.Node) -> list[plans.Node]:
 
 
 class _Query:
-    """One walk over an analysed query: which parts of it read the table."""
+    """One traversal of an analyzed query, which determines the parts that read the table."""
 
     def __init__(self, table: str) -> None:
         self.table = table
@@ -185,7 +185,7 @@ class _Query:
         return any(children)
 
     def check_join(self, node: plans.Node, left: bool, right: bool) -> None:
-        """A stream joins row by row with literals only, and only if no row has to wait for a partner."""
+        """Check a join: a stream joins only with literals, and only if no row has to wait for a partner."""
         kind = node.fields["kind"].rpartition(".")[2]
         if left and right:
             raise stateful("a join with itself", f"'{self.table}'", node.at, JOIN_HINT)
@@ -194,7 +194,7 @@ class _Query:
             raise stateful("this kind of join", f"'{self.table}'", node.at, JOIN_HINT)
 
     def check_subquery(self, subquery: plans.Node) -> None:
-        """A subquery must not read the stream, and must join with its row without state."""
+        """Check a subquery: it must not read the stream, and must join with its row without state."""
         if self.reads(subquery.fields["plan"]):
             raise stateful("a subquery", f"'{self.table}'", subquery.at, JOIN_HINT)
         if subquery.fields["outerAttrs"] and not _joins_by_row(subquery):
@@ -204,8 +204,8 @@ class _Query:
 def _joins_by_row(subquery: plans.Node) -> bool:
     """Whether Spark turns a correlated subquery into a projection, a generator or a plain join.
 
-    Of any other it makes a join with the distinct values of the outer row: an aggregate over the
-    stream, which fails only once the query runs.
+    Spark turns any other into a join with the distinct values of the outer row: an aggregate over the
+    stream, which fails only when the query runs.
     """
     plan = subquery.fields["plan"]
     projects = filters = False

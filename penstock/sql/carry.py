@@ -1,11 +1,11 @@
-"""Row by row plans that carry along what the user's SQL does not see, and survive events that it fails on.
+"""Row-by-row plans that carry the hidden column through user SQL, and survive events on which the SQL fails.
 
-A step is planned on the visible columns alone. Then the plan that Spark has resolved is built again with more
-in it: the hidden column of every event goes through each node, and what a node computes and may raise stands
-inside Catalyst's `TryEval`, so that an event it raises on is marked instead of failing the batch. A marked
-event passes the nodes above once, whatever they do to others, such as joins and generators. Working on the
-resolved plan, not on the text, keeps every meaning of the query as it is. A query whose expressions cannot be
-tried where they stand is refused.
+A step is planned on the visible columns only. Then the plan that Spark has resolved is rebuilt: the hidden
+column of every event goes through each node, and expressions that may fail are wrapped in Catalyst's
+`TryEval`, so that an event on which one fails is marked instead of failing the batch. A marked event passes
+the nodes above once, whatever they do to other events, such as joins and generators. Working on the resolved
+plan, not on the text, preserves the meaning of the query. A query with expressions that cannot be wrapped in
+place is rejected.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from penstock.sql.names import quote
 from penstock.sql.rows import EXACT
 
 MARK = "$input"
-"""The alias under which a step's input is found again in the plan."""
+"""The alias by which a step's input is found in the plan."""
 
 TRIED, MATCHED, ROW = "$tried", "$matched", "$row"
 FAILED = "$failed"
 """The column with the input of a step for events on which the step has failed."""
 
 TRANSPARENT = frozenset({"SubqueryAlias", "View", "ResolvedHint", "PipeOperator"})
-"""Nodes of one child that only name it: every reference to it is resolved by now."""
+"""Nodes with one child that only name it: all references to it are already resolved."""
 
 EXPLODING = frozenset({"Explode", "PosExplode", "Inline"})
-"""Generators that make a row of each element of a collection."""
+"""Generators that produce a row for each element of a collection."""
 
 
 @dataclass(frozen=True)
 class _Built:
-    """A part of the plan, built again."""
+    """A rebuilt part of the plan."""
 
     plan: Any
     hidden: Any
     """The attribute of the hidden column; None in a part that does not read the input."""
     given: Any = None
-    """The columns that the part was given, as far as they are still there: to tell of an event that fails
-    above. A sequence of Scala."""
+    """The input columns of the part that are still available, to report an event that fails above. A Scala
+    sequence."""
     failed: Any = None
-    """The attribute with what a failed event was given, NULL for others; None where none can have failed."""
+    """The attribute with the input of a failed event, NULL for others; None if no event can have failed."""
 
 
 def carry(df: DataFrame, hidden: str, step: Callable[[DataFrame], DataFrame]) -> DataFrame:
-    """What a step over the visible columns of `df` makes, with the column `hidden` carried along.
+    """The output of a step over the visible columns of `df`, with the column `hidden` carried along.
 
-    If the step can raise, a column `$failed` comes last: for an event it raised on, what the step was given,
-    as JSON, while the visible columns mean nothing; else null.
+    If the step can fail, the last column is `$failed`: for an event on which it failed, the input of the
+    step, as JSON, while the visible columns are meaningless; else null.
     """
     shown = df.select(*(f.col(quote(name)) for name in df.columns if name != hidden)).alias(MARK)
     result = step(shown)
@@ -70,7 +70,7 @@ def carry(df: DataFrame, hidden: str, step: Callable[[DataFrame], DataFrame]) ->
 
 
 class _Builder:
-    """Builds a resolved plan again."""
+    """Rebuilds a resolved plan."""
 
     def __init__(self, spark: Catalyst, hidden: str) -> None:
         self.spark, self.name, self.judge = spark, hidden, Judge(spark)
@@ -100,7 +100,7 @@ class _Builder:
     def input(self, node: Any) -> _Built:
         shown = node.child()
         below = shown.child()
-        if self.read:  # what the steps before report must be reported once
+        if self.read:  # reports of earlier steps must be written once
             below = silent(self.spark.session, below)
         self.read = True
         hidden = self.spark.output_named(below, self.name)
@@ -129,7 +129,7 @@ class _Builder:
         return replace(below, plan=self.spark.filter(self.or_failed(below, condition), below.plan))
 
     def other(self, node: Any, name: str) -> _Built:
-        """A node that makes, joins or moves rows."""
+        """A node that creates, joins or moves rows."""
         children = [self.build(child) for child in plans.elements(node.children())]
         reading = [child for child in children if child.hidden is not None]
         if not reading:
@@ -158,7 +158,7 @@ class _Builder:
         return _Built(plan, output.pop(), spark.seq(output), failed)
 
     def expand(self, node: Any, children: list[_Built]) -> _Built:
-        """Several rows of each event: a marked one passes as the first of them."""
+        """Several rows per event: a marked event passes as the first of them."""
         spark, below = self.spark, children[0]
         rows = [list(plans.elements(row)) for row in plans.elements(node.projections())]
         risky = [(row, i) for row in rows for i in self.judge.risky(row)]
@@ -176,7 +176,7 @@ class _Builder:
         return replace(below, plan=plan, given=node.output())
 
     def generate(self, node: Any, children: list[_Built]) -> _Built:
-        """A generator: a marked event passes with NULLs for what others make."""
+        """A generator: a marked event passes with NULLs as the generated columns."""
         spark, below, generator = self.spark, children[0], node.generator()
         # An array is not repeated for each of its elements.
         used = {id_of(a) for a in plans.elements(generator.references().toSeq())}
@@ -230,7 +230,7 @@ class _Builder:
         return replace(below, plan=plan, given=given)
 
     def attempt(self, computed: Sequence[Any], below: _Built) -> tuple[_Built, list[Any]]:
-        """The plan below with the values of expressions; an event on which any of them raises is marked."""
+        """The plan below with the values of expressions; an event on which any of them fails is marked."""
         if not computed:
             return below, []
         spark = self.spark
@@ -263,7 +263,7 @@ class _Builder:
         return self.spark.struct((each.name(), self.spark.null(each.dataType())) for each in kind.fields())
 
     def passing(self, wanted: Any, below: _Built) -> Any:
-        """A projection of columns, a sequence of Scala, that lets what is carried pass."""
+        """A projection of columns, a Scala sequence, that also passes the carried columns."""
         carried = below.given if below.failed is None else below.given.prepended(below.failed)
         wanted = self.spark.united(wanted, carried.prepended(below.hidden))
         return self.spark.project(wanted, below.plan)

@@ -1,4 +1,4 @@
-"""The functions that users' SQL may call, as Spark describes them."""
+"""The functions that user SQL may call, with Spark's descriptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FunctionInfo(BaseModel):
 
 @cache
 def described(jvm: Any) -> tuple[FunctionInfo, ...]:
-    """Every function that is allowed and can be written as a word, in order. Operators are left out."""
+    """All permitted functions whose name is a word, sorted by name. Operators are omitted."""
     analysis = getattr(jvm, f"{plans.CATALYST}analysis")
     allowed = functions.builtin(jvm) - functions.DENIED.keys()
     found = {

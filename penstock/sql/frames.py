@@ -1,7 +1,7 @@
-"""Users' SQL on DataFrames: parsed, judged, analysed and judged again; nothing is run.
+"""User SQL on DataFrames: parsed, checked, analyzed and checked again; nothing is run.
 
-The text goes through Catalyst's own parser and not through `spark.sql` or `expr`: those replace
-`${env:NAME}` and `${spark.some.setting}` in the text by the worker's secrets before they parse it.
+The text goes through Catalyst's own parser and not through `spark.sql` or `expr`: these replace `${env:NAME}`
+and `${spark.some.setting}` in the text with the worker's secrets before they parse it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 TOLERANT = {"sum": "try_sum", "avg": "try_avg", "mean": "try_avg"}
-"""Aggregates that may become too large for their type, and those that are NULL then."""
+"""Aggregates that may overflow their type, and the variants that are then NULL."""
 
 VIEW_LOCK = threading.Lock()
-"""Held while a view of the input exists, so that flows compiled at once never see each other's."""
+"""Held while a view of the input exists, so that flows planned concurrently never see each other's views."""
 
 
 def run_query(df: DataFrame, text: str, *, field: str = "query", table: str = "input") -> DataFrame:
-    """The frame of a query over `df`, which it sees as `table` and as nothing else.
+    """The frame of a query over `df`, which is the only table of the query, with the name `table`.
 
-    Raises `Invalid` at `field` for SQL that is wrong, reaches outside the event or needs state.
+    Raises `Invalid` at `field` for SQL that is invalid, reaches outside the event or needs state.
     """
     spark = Catalyst(df.sparkSession)
     with told(field, df.columns):
@@ -54,7 +54,7 @@ def run_query(df: DataFrame, text: str, *, field: str = "query", table: str = "i
 def column(df: DataFrame, text: str, *, field: str) -> Column:
     """The column of an expression over `df`'s columns.
 
-    Raises `Invalid` at `field` for an expression that is wrong or does not make one value from one event.
+    Raises `Invalid` at `field` for an expression that is invalid or does not compute one value per event.
     """
     spark = Catalyst(df.sparkSession)
     with told(field, df.columns):
@@ -79,9 +79,9 @@ def condition(df: DataFrame, text: str, *, field: str) -> Column:
 
 
 def aggregate(df: DataFrame, text: str, *, field: str) -> Column:
-    """The column of an expression that makes one value of many events, such as `sum(amount) / count(*)`.
+    """The column of an expression that aggregates many events, such as `sum(amount) / count(*)`.
 
-    Raises `Invalid` at `field` for one that is wrong, or that cannot be computed as events come in.
+    Raises `Invalid` at `field` if it is invalid, or cannot be computed incrementally.
     """
     spark = Catalyst(df.sparkSession)
     with told(field, df.columns, row_by_row=False):
@@ -94,9 +94,9 @@ def aggregate(df: DataFrame, text: str, *, field: str) -> Column:
 
 
 def _checked(call: Any, spark: Catalyst) -> Any | None:
-    """A sum or an average that fails when its result is asked for if it is too large, not when it grows.
+    """A sum or an average that on overflow fails when its result is read, not when it is updated.
 
-    Spark raises in the middle of a batch, where no expression around it can catch that.
+    Spark would fail in the middle of a batch, where no enclosing expression can catch the failure.
     """
     from pyspark.sql import functions as f
 
@@ -116,6 +116,6 @@ def _checked(call: Any, spark: Catalyst) -> Any | None:
 
 
 def aggregated(df: DataFrame, aggregates: Sequence[Column]) -> list[Column]:
-    """What aggregates compute of each event before they put it together, as far as it may raise."""
+    """The expressions that aggregates compute for each event before they combine them, and that may fail."""
     spark = Catalyst(df.sparkSession)
     return [spark.column(found) for found in analysed.aggregate_inputs(resolved(df.agg(*aggregates)))]

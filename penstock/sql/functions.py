@@ -1,7 +1,7 @@
-"""Which functions users' SQL may call.
+"""The functions that user SQL may call.
 
-A function must be one of Spark's builtin ones and must see nothing but its arguments. `input_file_name()`
-stays: it tells where the event came from. So do `raise_error()` and `assert_true()`: they fail the event.
+A function must be built into Spark and must not access anything except its arguments. `input_file_name()` is
+allowed: it returns the origin of the event. So are `raise_error()` and `assert_true()`: they fail the event.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ DENIED_NODES = {
     "ScalaAggregator": "user-defined functions are not allowed",
     "ApplyFunctionExpression": "functions of a catalog are not allowed",
 }
-"""Expressions that an analysed plan must not hold where its own text put them.
+"""Expressions that user SQL must not contain in the analyzed plan.
 
-The text is judged first; this catches what only the resolution of names can tell, such as `current_user`
-without parentheses, and a function that somebody registered under the name of a builtin one.
+The parsed text is checked first; this catches cases that are only visible after name resolution, such as
+`current_user` without parentheses, and a function that was registered under the name of a built-in one.
 """
 
 TABLE_FUNCTIONS = frozenset(
@@ -49,22 +49,22 @@ OPTIONS_AT = {
     "schema_of_avro": 1, "schema_of_csv": 1, "schema_of_json": 1, "schema_of_xml": 1,
     "to_csv": 1, "to_json": 1, "to_xml": 1,
 }  # fmt: skip
-"""Where these functions take options, some of which make Spark open a file or a URL.
+"""The index of the options argument of these functions. Some options make Spark open a file or a URL.
 
-Spark computes options and schemas while it analyses the query and keeps only the result, so what stands
-there has to be seen before: plain text.
+Spark evaluates options and schemas while it analyzes the query and keeps only the result, so they have to be
+checked before, and must be plain text.
 """
 
 DENIED_OPTIONS = {"rowvalidationxsdpath": "it reads a file", "avroschemaurl": "it reads a file or a URL"}
 
 SCHEMA_AT = {"from_json": 1, "from_csv": 1, "from_xml": 1}
-"""Where these functions take a schema."""
+"""The index of the schema argument of these functions."""
 
 _builtin: frozenset[str] = frozenset()
 
 
 def builtin(jvm: Any) -> frozenset[str]:
-    """The names of all builtin scalar and aggregate functions of this Spark."""
+    """The names of all built-in scalar and aggregate functions of this Spark version."""
     global _builtin
     if not _builtin:
         registry = jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry
@@ -73,7 +73,7 @@ def builtin(jvm: Any) -> frozenset[str]:
 
 
 def arguments_refusal(function: str, call: plans.Node) -> str | None:
-    """Why a call of an allowed function is refused for its arguments, or None if it is not."""
+    """The reason why a call of a permitted function is rejected for its arguments, or None."""
     arguments = call.fields["arguments"]
     options = OPTIONS_AT.get(function)
     if options is not None and (refusal := _options_refusal(function, arguments[options:])):
@@ -98,7 +98,7 @@ def _options_refusal(function: str, arguments: list[plans.Node]) -> str | None:
 
 
 def _schema_refusal(function: str, argument: plans.Node) -> str | None:
-    """Only a schema in DDL is safe: its JSON form can name classes to load and expressions to run."""
+    """The reason why a schema is rejected. Only DDL is safe: JSON can name classes and expressions to run."""
     kind = argument.name
     if kind == "UnresolvedFunction" and _call_name(argument).startswith("schema_of_"):
         samples = argument.fields["arguments"][:1]

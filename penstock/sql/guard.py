@@ -1,8 +1,8 @@
-"""What SQL from users may do: transform the event it is given, and nothing else.
+"""The first check of user SQL: it may transform its input event, and nothing else.
 
-The judgement is made on the plan that Spark's parser builds, never on the text, and against lists of what
-is allowed: a construct this module has not heard of is refused. What is judged is also what is run: the
-caller analyses this very plan and never parses the text again.
+The check runs on the plan built by Spark's parser, never on the text, and against allowlists: a construct
+that this module does not know is rejected. The checked plan is also the one that runs: the caller analyzes
+this same plan and never parses the text again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EXPRESSIONS = frozenset(
 )  # fmt: skip
 
 FEW = 5
-"""Tables that a refusal names; of more it gives the number."""
+"""The maximum number of tables that an error lists; otherwise it states their number."""
 
 WINDOWS = frozenset({"UnresolvedWindowExpression", "WindowExpression"})
 
@@ -74,31 +74,31 @@ REASONS = {
 
 
 def check_query(spark: Catalyst, plan: Any, table: str) -> None:
-    """Refuses a parsed query that does anything but transform `table`."""
+    """Reject a parsed query that does anything other than transform `table`."""
     if plan is None:
         raise Invalid(NOT_A_QUERY)
     _check(spark, plan, frozenset({table.lower()}), PLANS | EXPRESSIONS)
 
 
 def check_tables(spark: Catalyst, plan: Any, tables: frozenset[str]) -> set[str]:
-    """Refuses a parsed query that does anything but read `tables`, in lower case; those that it names."""
+    """Reject a parsed query that does more than read `tables`, in lower case; returns those it names."""
     if plan is None:
         raise Invalid(NOT_A_QUERY)
     return _check(spark, plan, tables, PLANS | EXPRESSIONS) & tables
 
 
 def check_expression(spark: Catalyst, expression: Any) -> None:
-    """Refuses a parsed expression that does anything but compute from the event's columns."""
+    """Reject a parsed expression that does anything other than compute from the event's columns."""
     _check(spark, expression, frozenset(), EXPRESSIONS - SUBQUERIES - WINDOWS)
 
 
 def _check(spark: Catalyst, root: Any, tables: frozenset[str], allowed: frozenset[str]) -> set[str]:
-    """Looks at every node with the tables it sees, and whether Spark turns it into a constant at once.
+    """Check every node, with its visible tables, and whether Spark evaluates it to a constant immediately.
 
-    The result are the names of tables that stand there.
+    Returns the names of the tables in the query.
 
-    Of what becomes a constant the second look finds no trace, so no name may stand there: it could be
-    that of a session variable, or `current_user`.
+    The second check cannot see expressions that become constants, so they must not contain names: a name
+    could be a session variable, or `current_user`.
     """
     waiting = [(spark.parsed(root), tables, False)]
     named: set[str] = set()
@@ -135,7 +135,7 @@ def _check(spark: Catalyst, root: Any, tables: frozenset[str], allowed: frozense
 
 
 def _scopes(node: plans.Node, visible: frozenset[str]) -> list[tuple[plans.Node, frozenset[str]]]:
-    """The parts of a WITH, each with the names it sees: an entry sees those before it, not itself."""
+    """The parts of a WITH, each with its visible names: an entry sees the entries before it, not itself."""
     if node.fields["allowRecursion"]:
         raise refuse("sql_forbidden", "WITH RECURSIVE is not allowed", at=node.at)
     scopes = []
@@ -195,7 +195,7 @@ def _check_function(jvm: Any, node: plans.Node, parts: list[str]) -> None:
 
 
 def _reason(name: str) -> str:
-    """Words for a refused construct: its own, or the name of its node, such as SHOW TABLES."""
+    """The message for a rejected construct: its own, or with the name of its node, such as SHOW TABLES."""
     if name in SUBQUERIES:
         return "a subquery is not allowed here: use an sql step"
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.rpartition(".")[2]).upper()

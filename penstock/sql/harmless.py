@@ -1,4 +1,4 @@
-"""Which expressions of a resolved query can raise on an event, and where that cannot be caught."""
+"""Classification of expressions in a resolved query that can fail on an event, or can't be caught."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ SAFE = frozenset(
         "StringTrim", "StringTrimLeft", "StringTrimRight", "Upper",
     }
 )  # fmt: skip
-"""Expressions that raise on no value, if what is in them does not."""
+"""Expressions that never fail, if their operands do not."""
 
 PLAIN = (SAFE - {"StringSplit"}) | {
     "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Contains", "DateAdd", "DateSub", "DayOfMonth",
     "DayOfWeek", "DayOfYear", "EndsWith", "Hour", "IsNaN", "Length", "Minute", "Month", "Quarter",
     "Second", "StartsWith", "Substring", "WeekDay", "WeekOfYear", "Year",
 }  # fmt: skip
-"""Expressions that raise on no value of a column of an event, if what is in them does not. A pattern of
-`split` need not be a valid one."""
+"""Expressions that never fail on values of an event's columns, if their operands do not. `split` may have an
+invalid pattern."""
 
 FLOATING = frozenset({"Abs", "Add", "Greatest", "Least", "Multiply", "Round", "Subtract", "UnaryMinus"})
-"""Expressions that raise on no value of type FLOAT or DOUBLE, and on some of other types."""
+"""Expressions that never fail on values of type FLOAT or DOUBLE, but may fail on other types."""
 
 FLOATS = frozenset({"float", "double"})
 NUMBERS = FLOATS | {"byte", "short", "integer", "long", "decimal"}
 
 GUARDS = frozenset({"CaseWhen", "Coalesce", "If"})
-"""Expressions that decide whether others are evaluated."""
+"""Expressions that determine whether their operands are evaluated."""
 
 HINT = "use two sql steps: compute the expressions in the first one"
 JOIN_HINT = "compare plain columns in ON, and compute in WHERE or in SELECT, or in an sql step before"
 
 
 class Judge:
-    """Judges the expressions of a resolved query over events."""
+    """Classifies the expressions of a resolved query over events."""
 
     def __init__(self, spark: Catalyst) -> None:
         self.spark = spark
 
     def safe(self, expression: Any) -> bool:
-        """Whether an expression raises on no event, as far as that is known."""
+        """Whether an expression fails on no event, as far as is known."""
         return _safe(self.spark.tree(expression))
 
     def risky(self, expressions: Any) -> list[int]:
-        """The numbers of those expressions, in a sequence of Scala or a list, that may raise on an event."""
+        """The indexes of expressions, in a Scala sequence or a list, that may fail on an event."""
         return [i for i, each in enumerate(self.spark.trees(expressions)) if not _plain(each)]
 
     def plain(self, expression: Any) -> bool:
-        """Whether an expression raises on no event for certain, so that it need not be tried."""
+        """Whether an expression certainly fails on no event, so that it need not be wrapped."""
         return _plain(self.spark.tree(expression))
 
     def require(self, node: Any, inside: Sequence[Any], failed: Any | None) -> None:
-        """Refuse a node that marked events cannot pass, if there may be any, or if it may raise itself."""
+        """Reject a node that marked events cannot pass, if there may be any, or that may fail itself."""
         own, *others = self.spark.trees([node, *inside])
         trees = [own, *(part for tree in others for part in _nodes(tree))]
         if failed is None and all(_safe(expression) for tree in trees for expression in tree.expressions):
@@ -67,18 +67,18 @@ class Judge:
         raise _untried(node, plans.name(node.generator() if plans.name(node) == "Generate" else node), HINT)
 
     def require_condition(self, node: Any, condition: Any) -> None:
-        """Refuse a condition of a join that may raise on a pair of rows."""
+        """Reject a join condition that may fail on a pair of rows."""
         if not self.safe(condition):
             raise _untried(node, "the condition of this join", JOIN_HINT)
 
     def parts(self, condition: Any, own: Collection[int]) -> list[Any]:
-        """The largest parts of a condition that may raise and are about columns of one side alone."""
+        """The largest parts of a condition that may fail and use only columns of one side."""
         found: list[Any] = []
         self.spark.replaced(condition, lambda each: self._part(each, own, found))
         return found
 
     def with_parts(self, condition: Any, own: Collection[int], values: Sequence[Any]) -> Any:
-        """A condition with these values in the place of its parts."""
+        """A condition with its parts replaced by these values."""
         waiting = iter(values)
 
         def replace(expression: Any) -> Any | None:
@@ -89,18 +89,18 @@ class Judge:
         return self.spark.replaced(condition, replace)
 
     def _part(self, expression: Any, own: Collection[int], found: list[Any]) -> Any | None:
-        """The expression itself if nothing in it is to be replaced; else None."""
+        """The expression itself if nothing in it has to be replaced; else None."""
         if self.safe(expression):
             return expression
         used = [id_of(a) for a in plans.elements(expression.references().toSeq())]
         if used and all(attribute_id in own for attribute_id in used):
             found.append(expression)
             return expression
-        # What stands behind a guard must not be computed for every event.
+        # Operands of a guard must not be computed for every event.
         return expression if plans.name(expression) in GUARDS else None
 
     def flattened(self, lateral: Any) -> Any | None:
-        """A lateral join with a generator or with computed columns as the plain plan that it means."""
+        """A lateral join with a generator or with computed columns as an equivalent plan without the join."""
         spark, left, plan = self.spark, lateral.left(), lateral.right().plan()
         outer = plans.name(lateral.joinType()) == "LeftOuter"
         if lateral.condition().isDefined() or not (outer or plans.name(lateral.joinType()) == "Inner"):
@@ -122,7 +122,7 @@ class Judge:
         return made
 
     def _inner(self, expression: Any) -> Any:
-        """An expression without the marks of references to the row outside."""
+        """An expression without the markers of references to the outer row."""
         return self.spark.replaced(expression, lambda e: e.e() if plans.name(e) == "OuterReference" else None)
 
 
@@ -141,7 +141,7 @@ def _plain(expression: plans.Node) -> bool:
 
 
 def _widens(cast: plans.Node) -> bool:
-    """Whether a cast has a value for each number, or is one of a time to its day."""
+    """Whether a cast succeeds for every value: a widening cast of a number, or of a time to its date."""
     before, after = cast.children[0].type, cast.type
     if before not in NUMBERS:
         return (before, after) in (("timestamp", "date"), ("boolean", "string"))

@@ -1,4 +1,4 @@
-"""Conditions of joins, written by users."""
+"""User-defined join conditions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def join_condition(left: DataFrame, right: DataFrame, text: str, *, field: str) -> Column:
-    """The condition of a join of two frames, for events on which it raises NULL.
+    """The condition of a join of two frames; NULL for events on which it fails.
 
-    Raises `Invalid` at `field` if it is wrong, or if nothing in it has to be equal on both sides: every event
-    would have to be compared with every other.
+    Raises `Invalid` at `field` if it is invalid, or has no equality between both sides: every event would
+    have to be compared with every other.
     """
     from pyspark.sql import functions as f
 
@@ -62,7 +62,7 @@ def _sides(expression: Any, spark: Catalyst) -> tuple[Column, Column] | None:
 
 
 def _splits(sides: tuple[Column, Column], one: DataFrame, other: DataFrame) -> bool:
-    """Whether the first expression is of one frame alone and the second of the other."""
+    """Whether the first expression uses only columns of `one`, and the second only columns of `other`."""
     return _of(one, sides[0]) and _of(other, sides[1])
 
 
@@ -74,4 +74,4 @@ def _of(df: DataFrame, column: Column) -> bool:
     except AnalysisException:
         return False
     (expression,) = plans.elements(resolved(frame).projectList())
-    return not expression.references().isEmpty()  # a constant is of neither
+    return not expression.references().isEmpty()  # a constant belongs to neither

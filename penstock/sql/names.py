@@ -1,6 +1,6 @@
 """Columns by name: quoting, and paths into structs.
 
-In a path a dot goes one struct deeper. A column whose own name has dots is found by that name first.
+In a path, a dot leads into a struct. A column with dots in its own name takes precedence.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Path = tuple[str, ...]
 
 
 def quote(*path: str) -> str:
-    """The text by which Spark finds a column or a field of it, whatever characters its name has."""
+    """The quoted reference to a column or one of its fields, for names with any characters."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in path)
 
 
 def case_sensitive(df: DataFrame) -> bool:
-    """Whether names that differ in case only are two names in this session."""
+    """Whether names are case-sensitive in this session."""
     return df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
 
@@ -31,7 +31,7 @@ def same(name: str, sensitive: bool) -> str:
 
 
 def find(struct: StructType, text: str, sensitive: bool) -> Path | None:
-    """The path that `text` names in a struct, or None."""
+    """The path that `text` refers to in a struct, or None."""
     from pyspark.sql.types import StructType
 
     field = _field(struct, text, sensitive)
@@ -54,7 +54,7 @@ def _field(struct: StructType, name: str, sensitive: bool) -> StructField | None
 
 
 def paths(struct: StructType, prefix: str = "") -> Iterator[str]:
-    """Every column and every field of its structs, as one writes them."""
+    """All columns and the fields of their structs, as paths."""
     from pyspark.sql.types import StructType
 
     for field in struct.fields:
@@ -64,7 +64,7 @@ def paths(struct: StructType, prefix: str = "") -> Iterator[str]:
 
 
 def leaf_type(struct: StructType, path: Path) -> DataType:
-    """The type at the end of a path that `find` has given."""
+    """The type at the end of a path returned by `find`."""
     from pyspark.sql.types import StructType
 
     kind: DataType = struct

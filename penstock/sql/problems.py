@@ -1,4 +1,4 @@
-"""Spark's errors as problems: a code, a short sentence with its place, and a hint."""
+"""Conversion of Spark's errors to problems: a code, a short message with the position, and a hint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 LISTED = 30
-"""How many columns a hint lists: a wide event must not fill the screen."""
+"""The maximum number of columns in a hint: a wide event must not fill the screen."""
 
 ROW_BY_ROW_HINT = (
     "to combine the elements of an array inside one event use aggregate(), array_distinct() or array_sort()"
@@ -41,7 +41,7 @@ CODES = (
     ("MISSING_GROUP_BY", "stateful_sql"),
     ("CANNOT_PARSE_DATATYPE", "sql_type"),
 )
-"""Our codes by the beginning of Spark's error condition; the first that fits."""
+"""Penstock's codes by prefix of Spark's error condition; the first match applies."""
 
 NOT_A_QUERY = Problem(
     code="sql_forbidden",
@@ -51,22 +51,22 @@ NOT_A_QUERY = Problem(
 
 
 def refuse(code: str, message: str, hint: str | None = None, at: tuple[int, int] | None = None) -> Invalid:
-    """A refusal of user SQL; the caller adds the path of the field."""
+    """The error for rejected user SQL; the caller adds the path of the field."""
     return Invalid(Problem(code=code, message=message + place(at), hint=hint))
 
 
 def place(at: tuple[int, int] | None) -> str:
-    """Words for a line and a column."""
+    """The text for a line and a column."""
     return f" (line {at[0]}, column {at[1]})" if at else ""
 
 
 def quoted_list(names: Sequence[str]) -> str:
-    """Names for a hint, the first of very many."""
+    """Names for a hint, truncated after the first `LISTED`."""
     return ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
 
 
 def unknown_column(column: str, columns: Sequence[str], at: tuple[int, int] | None = None) -> Problem:
-    """The problem of a column that is not there: the nearest one and all there are."""
+    """The problem for an unknown column: its hint has the most similar column, and all columns."""
     lower = {c.lower(): c for c in columns}
     close = nearest(column, lower) or nearest(column.rpartition(".")[2], lower)
     if close == column.lower():
@@ -82,7 +82,7 @@ def unknown_column(column: str, columns: Sequence[str], at: tuple[int, int] | No
 
 @contextmanager
 def told(field: str, columns: Sequence[str], *, row_by_row: bool = True) -> Iterator[None]:
-    """Turns every failure of Spark and every refusal into `Invalid` at `field`."""
+    """Convert every failure of Spark and every rejection to `Invalid` at `field`."""
     from pyspark.errors import PySparkException
 
     try:
@@ -96,7 +96,7 @@ def told(field: str, columns: Sequence[str], *, row_by_row: bool = True) -> Iter
 
 
 def at_field(problem: Problem, field: str) -> Problem:
-    """The problem with its path, unless it has one."""
+    """The problem with the path `field`, unless it already has a path."""
     return problem if problem.path else problem.model_copy(update={"path": field})
 
 
@@ -123,7 +123,7 @@ def translate(error: PySparkException, columns: Sequence[str], *, row_by_row: bo
 
 
 def _sentence(error: PySparkException) -> str:
-    """What Spark says, without its code, its links and the text of the query."""
+    """Spark's message, without its code, its links and the text of the query."""
     text = error.getMessage() or str(error)
     text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*", "", text).split("\n== SQL")[0].split(";\n")[0]
     text = re.sub(r"\s*SQLSTATE: \w+.*", "", text, flags=re.DOTALL)

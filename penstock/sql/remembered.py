@@ -1,7 +1,7 @@
-"""What Spark keeps of a stream between two batches, read off the plan.
+"""The state that Spark keeps of a stream between batches, derived from the plan.
 
-Spark refuses to go on with state whose types have changed, or, where it keeps bytes, misreads it. Which types
-those are is only seen in the optimised plan: unused columns are not kept.
+Spark refuses to resume with state whose types have changed, or, if it stores bytes, misreads it. These types
+are only visible in the optimized plan: unused columns are not stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEYED = frozenset({"Deduplicate", "DeduplicateWithinWatermark"})
 
 
 def remembered(df: DataFrame) -> list[str]:
-    """A line for each input of a streaming frame, and for each operator with state what types it keeps."""
+    """A line for each input of a streaming frame, and one with the state types of each stateful operator."""
     return list(_lines(optimised(df)))
 
 
@@ -53,7 +53,7 @@ def _types(expressions: Any) -> list[str]:
 def _buffers(aggregate: Any) -> Iterator[str]:
     for call in aggregate_calls(aggregate):
         function = call.aggregateFunction()
-        # The result's type as well: some keep what they have gathered as bytes.
+        # The result type as well: some functions store their state as bytes.
         yield (
             f"{function.prettyName()} {function.aggBufferSchema().catalogString()}"
             f" {function.dataType().catalogString()}"

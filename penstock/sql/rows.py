@@ -11,11 +11,11 @@ EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""By default Spark would cut a time to milliseconds."""
+"""Formats with microseconds: by default Spark truncates times to milliseconds."""
 
 
 def to_json(*columns: Column) -> Column:
-    """Columns as one JSON object; those that are null are left out."""
+    """Columns as one JSON object; nulls are omitted."""
     from pyspark.sql import functions as f
 
     return f.to_json(f.struct(*columns), EXACT)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def parse_schema(spark: SparkSession, ddl: str, *, field: str) -> StructType:
-    """The columns that `ddl` declares; `Invalid` at `field` if it declares none."""
+    """The columns that `ddl` declares; raises `Invalid` at `field` if it is invalid."""
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 

@@ -1,4 +1,4 @@
-"""Users' SQL over several tables that have an end: judged as in a pipeline, but free to remember rows."""
+"""User SQL over several finite tables: checked as in a pipeline, but stateful constructs are allowed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def query_tables(
     *,
     field: str = "sql",
 ) -> DataFrame:
-    """The frame of a query over the `known` tables, of which `frame_of` gives those that it names.
+    """The frame of a query over the `known` tables; `frame_of` returns the tables that it names.
 
-    Raises `Invalid` at `field` for SQL that is wrong or reaches outside of them.
+    Raises `Invalid` at `field` for SQL that is invalid or reaches outside these tables.
     """
     by_name = {name.lower(): name for name in known}
     spark = Catalyst(session)

@@ -1,4 +1,4 @@
-"""Expressions that may raise, evaluated so that the failing event can be identified."""
+"""Expressions that may fail, evaluated so that the failing event can be identified."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def tried(df: DataFrame, *columns: Column) -> Column:
-    """A struct of these columns, or null for an event that any of them raises on."""
+    """A struct of these columns, or null for an event on which any of them fails."""
     from pyspark.sql import functions as f
 
     return or_null(df, f.struct(*columns))
 
 
 def or_null(df: DataFrame, column: Column) -> Column:
-    """The column, or null for an event that it raises on."""
+    """The column, or null for an event on which it fails."""
     spark = Catalyst(df.sparkSession)
     return spark.column(spark.tried(spark.expression(column)))

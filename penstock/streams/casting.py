@@ -1,8 +1,8 @@
 """Lossless conversion of Arrow columns: values that do not convert become null and are marked.
 
 The schema of a stream may change under the events it holds, and a producer may send Arrow data of its own
-types; both come through here. Values stay what they are: numbers become numbers and text becomes bytes, but
-text is never parsed, and only a floating point or decimal number may be rounded, to a floating point one.
+types; this module converts both. Values keep their meaning: numbers become numbers and text becomes bytes,
+but text is never parsed, and only floating point and decimal numbers may be rounded, to floating point.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXACT_IN_FLOAT = {16: 8, 32: 16, 64: 32}
 
 
 def is_wider(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether every value of `old` is also one of `new`."""
+    """Whether every value of type `old` is also a value of type `new`."""
     if old == new:
         return True
     if is_.is_struct(old) and is_.is_struct(new):
@@ -53,7 +53,7 @@ def convert(array: pa.Array, to: pa.DataType, leaf: Leaf | None = None) -> tuple
     if is_.is_dictionary(have):
         return convert(array.dictionary_decode(), to, leaf)
     if is_view(have):
-        # Arrow's own cast follows the views of null rows, too, and a broken body has them point anywhere.
+        # Arrow's own cast also follows the views of null rows, which may point anywhere in a broken body.
         return convert(pa.array(array.to_pylist(), pa.large_binary()), to, leaf)
     if isinstance(array, pa.ExtensionArray):
         return convert(array.storage, to, leaf)
@@ -69,7 +69,7 @@ def convert(array: pa.Array, to: pa.DataType, leaf: Leaf | None = None) -> tuple
 
 
 def cast(array: pa.Array, to: pa.DataType) -> tuple[pa.Array, Lost]:
-    """Values of a type that is not nested, converted to another where they keep their meaning."""
+    """Convert values of a non-nested type to another type where they keep their meaning."""
     if not _related(array.type, to):
         return pa.nulls(len(array), to), _marks(array.is_valid())
     made = _cast(array, to)
@@ -77,7 +77,7 @@ def cast(array: pa.Array, to: pa.DataType) -> tuple[pa.Array, Lost]:
 
 
 def is_view(kind: pa.DataType) -> bool:
-    """Whether values lie elsewhere, and rows only point at them."""
+    """Whether the type is a view type: its rows point at values that are stored elsewhere."""
     return bool(is_.is_string_view(kind) or is_.is_binary_view(kind))
 
 
@@ -136,12 +136,12 @@ def _related(have: pa.DataType, to: pa.DataType) -> bool:
 
 
 def _cast(array: pa.Array, to: pa.DataType) -> pa.Array:
-    """Arrow's own safe conversion, narrowed down to the values that it refuses."""
+    """Arrow's safe cast; values that it rejects become null one by one."""
     source = array
     try:
         if is_.is_decimal(to):
-            # Arrow refuses integers by the type alone if it could be too narrow, and a decimal that is scaled
-            # beyond 128 bits silently becomes a wrong number: through a wide type both are right.
+            # Arrow rejects integers if the target type could be too narrow, regardless of their values, and a
+            # decimal scaled beyond 128 bits silently becomes a wrong number. A wide type avoids both.
             narrow = array if is_.is_integer(array.type) else array.cast(pa.decimal128(38, array.type.scale))
             source = narrow.cast(pa.decimal256(76, to.scale))
         made = source.cast(to)
@@ -190,13 +190,13 @@ def _map(array: pa.MapArray, to: pa.MapType, leaf: Leaf | None) -> tuple[pa.Arra
 
 
 def _offsets(array: pa.Array) -> pa.Int32Array:
-    """Where each list begins among the flattened values, which leave null lists out."""
+    """The start of each list in the flattened values, which omit null lists."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
 
 
 def _parents(array: pa.Array, lost: Lost) -> Lost:
-    """Which lists have a value that was lost."""
+    """A mask of the lists with a value that could not be converted."""
     if lost is None:
         return None
     parents = pc.list_parent_indices(array).filter(lost)

@@ -1,11 +1,11 @@
-"""The clock by which events are stamped, segments closed and retention applied. Tests set another one."""
+"""The clock for append times, closing segments and retention. Tests replace it."""
 
 from __future__ import annotations
 
 import time
 
 BACKWARDS_US = 60_000_000
-"""If the clock goes back by less than this, the last time is repeated until it has caught up."""
+"""If the clock goes back by less than this, the last timestamp is repeated until the clock has caught up."""
 
 
 def now_us() -> int:
@@ -14,6 +14,6 @@ def now_us() -> int:
 
 
 def stamp_us(last_us: int, now: int | None = None) -> int:
-    """The time of an append after one that was stamped with `last_us`; `now` is the time of its writer."""
+    """The timestamp of an append that follows one with `last_us`; `now` is the time of its writer."""
     now = now_us() if now is None else now
     return last_us if 0 < last_us - now < BACKWARDS_US else now

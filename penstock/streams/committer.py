@@ -1,7 +1,7 @@
-"""The bounded buffer before a storage, and the group commit behind it.
+"""The bounded buffer in front of a storage, and its group commit.
 
-Appends of all threads wait in one buffer; a thread takes all of them, writes them with one call and one sync,
-and reports to each its offsets. While it writes, the next group gathers.
+Appends of all threads wait in one buffer; a thread writes all of them with one call and one sync, and returns
+the offsets to each append. While the thread writes, the next group accumulates.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ RETRY_S = 0.02
 """Seconds between two attempts to write to a full stream."""
 
 MOST_USUAL, FORGOTTEN = 1_000.0, 0.9
-"""A group that has as many appends as the last ones had waits no longer: most callers wait for their answer
-before the next append, so no more will come. The remembered number decays."""
+"""A group stops waiting when it has as many appends as recent groups: most callers wait for a result before
+their next append, so no more are expected. The remembered number decays."""
 
 LOOK_S = 0.25
 """Seconds between two checks for changed settings while an append waits."""
 
 
 Marks = Sequence[tuple[int, int, str, bool]]
-"""Transactions of the source in an append, as `Append.tx` has them."""
+"""Transactions of the source in an append, in the format of `Append.tx`."""
 
 
 class Dropped(Exception):
-    """Events were dropped, as the stream's settings say, and counted."""
+    """Events were dropped according to the stream's settings, and counted."""
 
     def __init__(self, reason: str, events: int, retry_after: float) -> None:
         super().__init__(f"{events} events were dropped: {reason.replace('_', ' ')}")
@@ -99,7 +99,7 @@ class Entry(ABC):
 
 @dataclass(eq=False)
 class Pending(Entry):
-    """An append whose result threads wait for."""
+    """An append with a future, for threads that wait for its result."""
 
     future: Future[Appended] = field(default_factory=Future)
 
@@ -115,11 +115,11 @@ class Pending(Entry):
 
 
 class Committer:
-    """Takes appends, and writes them in groups."""
+    """Buffers appends, and writes them in groups."""
 
     def __init__(self, storage: Storage, follow: Callable[[], Storage]) -> None:
         self.storage = storage
-        """Where appends are written; `follow` replaces it after a move of the stream."""
+        """The storage that appends are written to; `follow` replaces it after the stream has moved."""
         self._follow = follow
         self._queue: collections.deque[Entry] = collections.deque()
         self._held_events = self._held_bytes = 0
@@ -127,14 +127,14 @@ class Committer:
         self._thread: threading.Thread | None = None
         self._closing = False
         self._full: str | None = None
-        self._wanted = False  # whether an append waits for room, so that no group may linger
+        self._wanted = False  # whether an append waits for room: groups are then written without delay
         self._usual = MOST_USUAL
 
     def submit(self, entry: Entry, wait_s: float | None) -> None:
-        """Add an append to the buffer. A full one acts by the stream's mode, for at most `wait_s` seconds."""
+        """Add an append to the buffer. If it is full, the stream's mode applies, up to `wait_s` seconds."""
         with self._changed:
             if not self._queue or self._is_full(entry):
-                self.storage.refresh()  # once for each group: its limits are those of now
+                self.storage.refresh()  # once per group, to apply the current limits
             if self._is_full(entry):
                 self._wait_for_room(entry, wait_s)
             if self._closing:
@@ -189,7 +189,7 @@ class Committer:
     def _is_full(self, entry: Entry) -> bool:
         buffer = self.storage.spec.buffer
         if not self._held_events:
-            return False  # one append may be larger than the buffer, or it could never be made
+            return False  # an append larger than the buffer has to be accepted at some time
         return (
             self._held_events + entry.events > buffer.max_events
             or self._held_bytes + entry.bytes > buffer.max_bytes
@@ -235,7 +235,7 @@ class Committer:
 
     @property
     def retry_after(self) -> float:
-        """Seconds after which a refused producer may retry."""
+        """Seconds after which a rejected producer may retry."""
         return 5.0 if self._full else 1.0
 
     # Groups
@@ -257,7 +257,7 @@ class Committer:
                 self._full = None
 
     def _await_work(self) -> bool:
-        """Wait for a complete group; false if the committer is to end."""
+        """Wait for a complete group; false if the committer should end."""
         idle_s = 0.0
         while True:
             if self._queue:
@@ -288,7 +288,7 @@ class Committer:
         return batch.max_ms / 1000 - (time.monotonic() - self._queue[0].since)
 
     def _is_complete(self) -> bool:
-        """Whether the buffered appends fill a group, or no more fit."""
+        """Whether the buffered appends fill a group, or the buffer is full."""
         batch, buffer = self.storage.spec.wal.batch, self.storage.spec.buffer
         return (
             self._held_events >= min(batch.max_events, buffer.max_events)
@@ -342,7 +342,7 @@ class Committer:
             self._release(*group)
 
     def _runs(self, group: list[Entry]) -> Iterator[tuple[Append, list[Entry]]]:
-        """The appends of a group. Neighbours of one schema share a frame; numbered batches stay separate."""
+        """The appends of a group. Adjacent entries of one schema share a frame; numbered batches do not."""
         run: list[Entry] = []
         for entry in group:
             joins = entry.producer is None and not entry.bodies
@@ -377,7 +377,7 @@ class Committer:
         return Append(bodies, first.producer, tuple(marks))
 
     def _put_back(self, group: list[Entry], full: Full) -> None:
-        """Put a group back that found no room, and drop appends that have waited long enough."""
+        """Put a group that found no room back into the buffer, and drop appends whose timeout has passed."""
         buffer = self.storage.spec.buffer
         self._full = full.reason
         now = time.monotonic()
@@ -412,7 +412,7 @@ def _same_schema(one: Entry, other: Entry) -> bool:
 
 
 def _batches(run: list[Entry]) -> Iterator[pa.RecordBatch]:
-    """The events of appends as record batches: neighbouring single events make one together."""
+    """The events of appends as record batches: adjacent single events share one batch."""
     for form, entries in itertools.groupby(run, key=lambda entry: entry.event and entry.event.form):
         if form is None:
             yield from (entry.batch for entry in entries if entry.batch is not None)

@@ -31,13 +31,13 @@ class StreamConfig:
     memory: Path | None = None
     """The directory in memory for the segments of a transient stream."""
     free_bytes: int = 0
-    """Appends are refused when the volume has less room than this."""
+    """Appends are rejected when the volume has less free space than this."""
     dead_letters: Path | None = None
-    """The directory of the stream for misfits."""
+    """The directory of the stream that stores misfits."""
     kafka: Cluster | None = None
-    """With `storage: kafka`: the cluster that keeps the events."""
+    """With `storage: kafka`: the cluster that stores the events."""
     server: str | None = None
-    """The URL of the server on whose disk the stream is; None if it is on this one, or in Kafka."""
+    """The URL of the server whose disk holds the stream; None if it is on this machine, or in Kafka."""
 
     @property
     def transient(self) -> bool:
@@ -69,12 +69,12 @@ def change_config(
 ) -> bool:
     """Change the settings of a stream, one process at a time; false if nothing changed.
 
-    `change` is given the present settings, or None if there are none that can be read.
+    `change` gets the current settings, or None if there are no readable ones.
     """
     files = files or Files()
     present = _present(directory)
     if present is not None and change(present) == present:
-        return False  # mostly: without a lock
+        return False  # the usual case, without a lock
     with _locked(directory):
         present = _present(directory)
         config = change(present)
@@ -93,7 +93,7 @@ def _present(directory: Path) -> StreamConfig | None:
 
 @contextlib.contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Keep other processes from changing the settings: two changes at once would undo one of them."""
+    """Prevent other processes from changing the settings: concurrent changes would overwrite each other."""
     fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -103,7 +103,7 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def read_config(directory: Path) -> StreamConfig:
-    """The settings of a stream; OSError or ValueError if there are none."""
+    """The settings of a stream; raises OSError or ValueError if there are none."""
     found = json.loads((directory / FILE).read_bytes())
     return StreamConfig(
         found["id"],
@@ -118,5 +118,5 @@ def read_config(directory: Path) -> StreamConfig:
 
 def config_version(directory: Path) -> tuple[int, int]:
     """A value that changes with the settings; costs one system call."""
-    found = os.stat(f"{directory}/{FILE}")  # to join paths takes longer than the call
+    found = os.stat(f"{directory}/{FILE}")  # joining paths takes longer than the call
     return found.st_mtime_ns, found.st_ino

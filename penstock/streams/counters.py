@@ -1,7 +1,7 @@
-"""Counters of a stream, shared by all processes and kept over restarts.
+"""Counters of a stream, shared by all processes and retained across restarts.
 
-A mapped file holds them twice, each copy with a number and a checksum. The older copy is overwritten, so that
-a reader without a lock, or after a kill or a power loss, finds a valid one.
+A mapped file holds two copies of the counters, each with a number and a checksum. The older copy is
+overwritten, so that a reader finds a valid copy without a lock, and after a kill or a power loss.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMES = (
     "lost_restart",
     "unended_transactions",
 )
-"""In the order of the file: new ones go to the end."""
+"""In the order of the file: new counters are added at the end."""
 
 _COPY = struct.Struct("<Q30Q")
 """The number of the copy, and room for thirty counters. A checksum follows."""
@@ -45,10 +45,10 @@ TRIES = 20
 
 
 class Counters:
-    """Counters that only grow, in a file that is opened with its first use. In a read-only directory nothing
-    is counted.
+    """Counters that only grow, in a file that is opened on first use. In a read-only directory nothing is
+    counted.
 
-    `check` is called under their lock before a change, and may refuse it; `on_open` when the file is opened.
+    `check` is called under the lock before a change, and may reject it; `on_open` when the file is opened.
     """
 
     def __init__(
@@ -68,25 +68,25 @@ class Counters:
         self._uses = 0
 
     def _wake(self) -> mmap.mmap | None:
-        """The file, opened if it rests; None if there is none. The caller holds the mutex."""
+        """The mapped file, opened if it is closed; None if there is no file. The caller holds the mutex."""
         if self._resting:
             self._resting = False
             try:
                 self._fd, self._writable = self._files.open_shared(self._path, SIZE)
                 access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
                 self._map = mmap.mmap(self._fd, SIZE, access=access)
-            except (OSError, ValueError):  # a full disk, or a read-only directory that has none
+            except (OSError, ValueError):  # a full disk, or a read-only directory without the file
                 self._shut()
             self._on_open()
         return self._map
 
     @property
     def open_files(self) -> int:
-        """Descriptors in use: that of the file, and that of its mapping."""
+        """The number of descriptors in use: one for the file, one for its mapping."""
         return 0 if self._fd is None else 2
 
     def rest(self) -> bool:
-        """Close the file until it is used again; false if a thread, which may be this one, is using it."""
+        """Close the file until its next use; false if a thread (perhaps this one) is using it."""
         if not self._mutex.acquire(blocking=False):
             return False
         try:
@@ -100,7 +100,7 @@ class Counters:
 
     @contextlib.contextmanager
     def _used(self) -> Iterator[mmap.mmap | None]:
-        """The file, open for as long as this thread uses it; None if there is none."""
+        """The mapped file, which stays open inside the block; None if there is no file."""
         with self._mutex:
             self._uses += 1
             try:
@@ -124,7 +124,7 @@ class Counters:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep the counters as they are."""
+        """Lock the counters against changes."""
         with self._used() as mapped:
             if mapped is None or self._fd is None:
                 yield
@@ -145,7 +145,7 @@ class Counters:
 
     def _latest(self, mapped: mmap.mmap) -> tuple[int, int, list[int]]:
         """Number, position and values of the last copy; all zero if none is valid."""
-        for _ in range(TRIES):  # both may be in the middle of a change while they are read
+        for _ in range(TRIES):  # both copies may be changing while they are read
             data, found = mapped[:SIZE], []
             for place in PLACES:
                 end = place + _COPY.size
@@ -165,7 +165,7 @@ class Counters:
             self._resting = False
 
     def _shut(self) -> None:
-        # The mapping is closed when the last thread that reads it has let go of it.
+        # The mapping is closed when the last thread that reads it has released it.
         if self._fd is not None:
             os.close(self._fd)
         self._fd = self._map = None

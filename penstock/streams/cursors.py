@@ -20,7 +20,7 @@ SUFFIX = ".cursor"
 
 
 class Cursors:
-    """The cursors of a stream. `check` is called under their lock before a change, and may refuse it."""
+    """The cursors of a stream. `check` is called under the lock before a change, and may reject it."""
 
     def __init__(self, directory: Path, files: Files, check: Callable[[], None] = lambda: None) -> None:
         self._directory, self._files, self._check = directory, files, check
@@ -35,7 +35,7 @@ class Cursors:
         return [cursor for cursor in found if cursor is not None]
 
     def move(self, cursor: Cursor, *, durable: bool, whole: bool = True) -> None:
-        """Store a reader's progress; raises `Fenced` if a later epoch has done so (invariant 6).
+        """Store a reader's progress; raises `Fenced` if a later epoch has stored its own (invariant 6).
 
         For `durable` and `whole` see `Files.replace`.
         """
@@ -66,7 +66,7 @@ class Cursors:
         return kept
 
     def keep(self) -> None:
-        """Return when all cursors are safe from a power loss."""
+        """Sync the directory, so that all cursors survive a power loss."""
         if self._directory.is_dir():
             self._files.sync_directory(self._directory)
 
@@ -75,14 +75,14 @@ class Cursors:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep all cursors as they are."""
+        """Lock all cursors against changes."""
         self._files.make_directory(self._directory)
         fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
-            os.close(fd)  # and with it the lock
+            os.close(fd)  # releases the lock, too
 
 
 def encode_cursor(cursor: Cursor) -> bytes:

@@ -1,8 +1,8 @@
 """Reads Spark DDL into Arrow fields without a JVM.
 
-sqlglot cuts the text into tokens. The grammar above them is Spark's own for column lists and is followed here
-word by word: sqlglot's parser also accepts types that Spark refuses, such as `TEXT` or `DATETIME`, and a
-stream must not be saved with a schema its readers cannot use.
+sqlglot tokenizes the text. The parser here follows Spark's own grammar for column lists exactly: sqlglot's
+parser also accepts types that Spark rejects, such as `TEXT` or `DATETIME`, and a stream must not be saved
+with a schema that its readers cannot use.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Parser:
     def __init__(self, ddl: str) -> None:
         self.ddl = ddl
         try:
-            # The bracket keeps a first column named like a command, such as `show`, an ordinary word.
+            # With the bracket, a first column named like a command, such as `show`, is an ordinary word.
             self.tokens = Spark().tokenize("(" + ddl)[1:]
         except TokenError:
             raise self.refusal("a quote is not closed") from None
@@ -163,7 +163,7 @@ class Parser:
         return made
 
     def decimal(self) -> pa.DataType:
-        precision, scale = 10, 0  # what Spark takes for a bare DECIMAL
+        precision, scale = 10, 0  # Spark's defaults for a bare DECIMAL
         if self.takes("("):
             precision = self.number()
             scale = self.number() if self.takes(",") else 0
@@ -194,7 +194,7 @@ class Parser:
         return self.tokens[self.at - 1]
 
     def takes(self, text: str) -> bool:
-        """Go past the next token if it is `text`, a mark or a word."""
+        """Consume the next token if it is `text`, which is punctuation or a word."""
         found = self.at < len(self.tokens) and self.tokens[self.at].text.upper() == text
         found = found and self.peek() not in (TokenType.STRING, TokenType.IDENTIFIER)
         self.at += found

@@ -1,8 +1,8 @@
 """The physical form of events: record batches as the log stores them, and conversions for readers.
 
-A stored batch has the payload (`value` of a raw stream, the columns of a typed one) and, only if an event of
-it has one, `_key` and `_headers`. A stream's schema may have changed since: `conform` brings old events
-into the present form.
+A stored batch has the payload (`value` of a raw stream, the columns of a typed stream) and, only if one of
+its events has them, `_key` and `_headers`. The stream's schema may have changed since: `conform` converts old
+events to the current schema.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Form(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event that fits its stream, and is not a record batch yet.
+    """One event that fits the schema of its stream, and is not a record batch yet.
 
-    A batch of one event costs as much as a batch of dozens, so those who append together share one.
+    A batch of one event costs as much as a batch of dozens, so concurrent appends share a batch.
     """
 
     form: Form
@@ -56,7 +56,7 @@ class Event:
 
 
 def payload_schema(ddl: str | None) -> pa.Schema:
-    """The columns that a stream declared with this schema holds."""
+    """The payload columns of a stream that is declared with this schema."""
     return RAW if ddl is None else arrow_schema(ddl)
 
 
@@ -68,7 +68,7 @@ def stored_schema(ddl: str | None) -> pa.Schema:
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with exactly the fields of `schema`, in its order.
 
-    What is missing, and what cannot be converted without loss, is null. Never raises because of data.
+    Missing values, and values that cannot be converted without loss, are null. Never raises because of data.
     """
     if batch.schema.equals(schema):
         return batch
@@ -85,7 +85,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def to_json(
     batch: pa.RecordBatch, first_offset: int, time_us: int, schema: pa.Schema
 ) -> list[dict[str, Any]]:
-    """Events as the API shows them; `schema` is the payload's. Everything in them is plain JSON."""
+    """Events in the API's format, as plain JSON; `schema` is that of the payload."""
     time = datetime.fromtimestamp(time_us / 1e6, UTC).isoformat(timespec="milliseconds")
     time = time.removesuffix("+00:00") + "Z"
     whole = conform(batch, pa.schema([*schema, *META]))

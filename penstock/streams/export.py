@@ -26,10 +26,10 @@ FORMATS: tuple[str, ...] = get_args(Format)
 
 OFFSET, TIME = "_offset", "_time"
 GROUP_EVENTS, GROUP_BYTES = 100_000, 32 * 1024 * 1024
-"""The size of one write: single events would make poor row groups."""
+"""The size of one write: small writes would result in poor row groups."""
 
 Lost = Callable[[int, int, str], None]
-"""Called with a range of offsets that could not be exported, and why."""
+"""Called with a range of offsets that could not be exported, and the reason."""
 
 
 def export(
@@ -44,10 +44,11 @@ def export(
     progress: Progress = lambda done, total: None,
     lost: Lost = lambda first, next, reason: None,
 ) -> int:
-    """Write the events from one offset to another (or the current end); returns their number.
+    """Write the events from `start` to `stop` (or the current end) to `target`; returns their number.
 
-    A typed stream has its columns, a raw one (`ddl` is None) `value`, `key` and `headers`. `details` adds
-    `_offset` and `_time`, and `_key` and `_headers` to a typed one. A file appears when it is complete.
+    A typed stream is exported with its columns, a raw stream (`ddl` is None) with `value`, `key` and
+    `headers`. `details` adds `_offset` and `_time`, and for a typed stream `_key` and `_headers`. A file
+    appears when it is complete.
     """
     if file_format not in FORMATS:
         hint = did_you_mean(file_format, FORMATS)
@@ -100,7 +101,7 @@ def _groups(
 
 
 class _Shape:
-    """The columns of an export. Those in `texts` hold bytes that are shown as text where they can be."""
+    """The columns of an export. The columns in `texts` hold bytes, which are written as text if possible."""
 
     def __init__(self, ddl: str | None, details: bool) -> None:
         payload = payload_schema(ddl)
@@ -135,7 +136,7 @@ class _Writer(ABC):
         self.close()
 
     def _values(self, table: pa.Table, name: str) -> list[Any]:
-        """A column as JSON knows its values."""
+        """A column as JSON values."""
         column = table.column(name).combine_chunks()
         if name in self._texts:
             return [text_or_base64(value) for value in column.to_pylist()]
@@ -151,7 +152,7 @@ class _Writer(ABC):
 
 
 class _Ndjson(_Writer):
-    """A JSON object a line."""
+    """One JSON object per line."""
 
     def write(self, table: pa.Table) -> None:
         columns = [self._values(table, name) for name in table.column_names]
@@ -161,7 +162,7 @@ class _Ndjson(_Writer):
 
 
 class _Csv(_Writer):
-    """Comma separated, with a header. What is no single value is JSON; a null is empty and not quoted."""
+    """Comma-separated, with a header. Values of other types are JSON; a null is empty and not quoted."""
 
     def __init__(self, target: IO[bytes], shape: _Shape) -> None:
         super().__init__(target, shape)
@@ -197,7 +198,7 @@ class _Parquet(_Writer):
 
 
 class _Arrow(_Writer):
-    """An Arrow IPC stream, as it can be appended to a stream again."""
+    """An Arrow IPC stream, which can be appended to a Penstock stream again."""
 
     def __init__(self, target: IO[bytes], shape: _Shape) -> None:
         super().__init__(target, shape)

@@ -1,4 +1,4 @@
-"""Faults in the log of a stream, and the report of them."""
+"""Faults in the log of a stream, and a report of all faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.streams.frames import decode_body
 
 Progress = Callable[[int, int], None]
-"""Called with the number of bytes done, and their total."""
+"""Called with the number of bytes that are done, and the total."""
 
 HARMLESS = ("tail", "torn_tail", "index")
 """Kinds of faults that lose no events: the log repairs them itself when it is next used."""
@@ -61,7 +61,7 @@ class Report:
 
 
 def body_fault(data: bytes | memoryview, count: int) -> str | None:
-    """The fault of a body whose checksum is right; None if there is none."""
+    """The fault of a body with a correct checksum; None if the body is valid."""
     try:
         batch = decode_body(data)
         batch.validate()

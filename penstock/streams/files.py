@@ -1,7 +1,7 @@
 """The file layer: every change the log makes to a disk goes through here.
 
-This is the one place that shows the order of writes, syncs, renames and removals, and in which tests simulate
-a disk that fails, tears a write or forgets unsynced data, or a process that dies at a named step.
+The order of writes, syncs, renames and removals is visible here, and tests replace this layer to simulate a
+disk that fails, tears a write or loses unsynced data, or a process that dies at a named step.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ class Files:
     """The operating system's files."""
 
     def step(self, name: str) -> None:
-        """A named point between two changes. Nothing happens here, except in a test that kills."""
+        """A named point between two changes. Does nothing, except in tests that kill the process."""
 
     def create(self, path: Path) -> int:
         """A descriptor of a new, empty file."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
 
     def open(self, path: Path) -> int:
-        """A descriptor of a file to be written to."""
+        """A descriptor of an existing file, open for writing."""
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     def open_shared(self, path: Path, size: int) -> tuple[int, bool]:
-        """A descriptor of a small file that processes map, made if need be, and whether it can be changed."""
+        """A descriptor of a small file that processes map, created if missing, and whether it is writable."""
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError:  # a read-only directory can still be read
@@ -41,7 +41,7 @@ class Files:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC), False
         try:
             have = os.fstat(fd).st_size
-            if have < size:  # not only made longer: a mapped page that finds no room ends the process
+            if have < size:  # ftruncate is not enough: a mapped page without disk space kills the process
                 os.pwrite(fd, bytes(size - have), have)
         except BaseException:
             os.close(fd)
@@ -49,7 +49,7 @@ class Files:
         return fd, True
 
     def write(self, fd: int, data: bytes | pa.Buffer, position: int) -> None:
-        """Write all of `data`, or raise. A short write is continued: the next call raises the reason."""
+        """Write all of `data`, or raise. After a short write, the next call raises the reason."""
         view = memoryview(data)
         while view:
             done = self.pwrite(fd, view, position)
@@ -60,15 +60,15 @@ class Files:
         return os.pwrite(fd, data, position)
 
     def truncate(self, fd: int, size: int) -> None:
-        """Cut a file."""
+        """Truncate a file."""
         os.ftruncate(fd, size)
 
     def sync(self, fd: int) -> None:
-        """Return when the disk has the content of a file."""
+        """Return when the content of a file is on disk."""
         os.fdatasync(fd) if hasattr(os, "fdatasync") else os.fsync(fd)
 
     def sync_directory(self, directory: Path) -> None:
-        """Return when the disk has the names of the files in a directory."""
+        """Return when the entries of a directory are on disk."""
         with _opened(directory) as fd:
             os.fsync(fd)
 
@@ -78,7 +78,7 @@ class Files:
             self.sync(fd)
 
     def make_directory(self, directory: Path) -> None:
-        """Make a directory and those above it, and return when the disk has their names."""
+        """Create a directory and its parents, and return when their entries are on disk."""
         if directory.is_dir():
             return
         self.make_directory(directory.parent)
@@ -86,7 +86,7 @@ class Files:
         self.sync_directory(directory.parent)
 
     def mkdir(self, directory: Path) -> None:
-        """Make one directory; it may be there already."""
+        """Create one directory, which may already exist."""
         directory.mkdir(exist_ok=True)
 
     def rename(self, source: Path, target: Path) -> None:
@@ -94,7 +94,7 @@ class Files:
         source.replace(target)
 
     def rename_durably(self, source: Path, target: Path) -> None:
-        """Give a file or a directory another name, and return when the disk has it with its content."""
+        """Rename a file or a directory, and return when the new name and the content are on disk."""
         for path in [source, *source.rglob("*")]:
             if path.is_dir():
                 self.sync_directory(path)
@@ -104,7 +104,7 @@ class Files:
         self.sync_directory(target.parent)
 
     def remove(self, path: Path) -> None:
-        """Remove a file; it may be gone already."""
+        """Remove a file, which may already be gone."""
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
 
@@ -114,9 +114,9 @@ class Files:
         return found.f_bavail * found.f_frsize
 
     def replace(self, path: Path, data: bytes, *, durable: bool, whole: bool = True) -> None:
-        """Write a small file whole or not at all.
+        """Replace a small file atomically.
 
-        After a power loss a `durable` one is the new one, a `whole` one the new or the old one.
+        After a power loss, a `durable` file has the new content, a `whole` file the new or the old content.
         """
         temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
         fd = self.create(temporary)
@@ -147,7 +147,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def aside(path: Path) -> Path:
-    """The name under which a damaged file is kept: `x.damaged`, or `x.damaged-2` if there is one."""
+    """The new name of a damaged file: `x.damaged`, or `x.damaged-2` if that name is taken."""
     found = path.with_name(path.name + ".damaged")
     number = 1
     while found.exists():

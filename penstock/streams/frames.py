@@ -1,15 +1,15 @@
 """Frames: the records of a log file.
 
-A frame is a header, some JSON about producers and transactions (mostly none) and one Arrow record batch
-as a complete IPC stream, so it can be read without knowing anything else:
+A frame is a header, JSON about producers and transactions (usually empty) and one Arrow record batch as a
+complete IPC stream, so that a frame can be read on its own:
 
     header   magic, checksum of the header, base offset, append time, count, lengths, checksum of the rest
-    meta     {"producers": [[first, next, producer, epoch, batch, digest and position if it has them], …],
+    meta     {"producers": [[first, next, producer, epoch, batch, optional digest and position], …],
               "tx": [[first, next, id, closed], …]}
     body     Arrow IPC, its buffers compressed by none, lz4 or zstd
 
-The header has a checksum of its own: when a body is damaged it still says which offsets are lost and
-where the next frame begins.
+The header has its own checksum: if a body is damaged, the header still identifies the lost offsets and the
+start of the next frame.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ MAGIC = b"PSF1"
 _HEADER = struct.Struct("<4sIQqIIIIQHxx")
 HEADER_SIZE = _HEADER.size
 _CHECKED = 8
-"""The header's checksum covers what comes after it."""
+"""The position after the header's checksum: the checksum covers the header from here on."""
 
 MORE, CONTROL, LOST = 1, 2, 4
 LARGEST = 1 << 30
-"""No frame is larger: a length beyond it is a damaged header that passed its checksum by chance."""
+"""The maximum size of a frame: a larger length means a damaged header that passed its checksum by chance."""
 
 
 @dataclass(frozen=True)
@@ -50,33 +50,33 @@ class Header:
 
     @property
     def next(self) -> int:
-        """The offset after its last event."""
+        """The offset after the last event of the frame."""
         return self.base + self.count
 
     @property
     def size(self) -> int:
-        """Its length in the file."""
+        """The length of the frame in the file, in bytes."""
         return HEADER_SIZE + self.meta_size + self.body_size
 
     @property
     def more(self) -> bool:
-        """Whether the append it is part of goes on in the next frame."""
+        """Whether the append continues in the next frame."""
         return bool(self.flags & MORE)
 
     @property
     def control(self) -> bool:
-        """Whether it holds no events but the state of producers."""
+        """Whether the frame holds the state of producers instead of events."""
         return bool(self.flags & CONTROL)
 
     @property
     def lost(self) -> bool:
-        """Whether a repair has put it in the place of events that could not be read."""
+        """Whether the frame was written by a repair, in place of unreadable events."""
         return bool(self.flags & LOST)
 
 
 @dataclass(frozen=True)
 class Body:
-    """Events ready to be stored: encoding needs no offset, so it can be done anywhere and beforehand."""
+    """Encoded events, ready to be stored. Encoding needs no offset, so any process can do it in advance."""
 
     data: bytes | pa.Buffer
     count: int
@@ -85,7 +85,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Placed(Body):
-    """Events that a task has written to the topic of a stream in Kafka already; `data` is their schema."""
+    """Events that a task has already written to the topic of a stream in Kafka; `data` is their schema."""
 
     place: int
     size: int
@@ -104,7 +104,7 @@ class Frame:
     lost: bool = False
 
     def encode(self) -> list[bytes | pa.Buffer]:
-        """Its bytes, in parts."""
+        """The bytes of the frame: header, meta and body."""
         meta = json.dumps(self.meta, separators=(",", ":")).encode() if self.meta else b""
         data = self.body.data
         checksum = google_crc32c.extend(google_crc32c.value(meta), data)
@@ -118,7 +118,7 @@ class Frame:
 
 
 def parse_header(data: bytes, at: int = 0) -> Header | None:
-    """The header at a position, or None if there is no complete and valid one."""
+    """The header at a position, or None if it is incomplete or invalid."""
     if len(data) - at < HEADER_SIZE or data[at : at + 4] != MAGIC:
         return None
     _, told, base, time_us, count, meta, body, checksum, raw, flags = _HEADER.unpack_from(data, at)
@@ -128,13 +128,13 @@ def parse_header(data: bytes, at: int = 0) -> Header | None:
 
 
 def is_sound(header: Header, rest: bytes) -> bool:
-    """Whether the rest of a frame is complete and unchanged."""
+    """Whether the meta and body of a frame are complete and match the checksum."""
     whole = len(rest) == header.meta_size + header.body_size
     return whole and google_crc32c.value(rest) == header.checksum
 
 
 def parse_meta(data: bytes) -> dict[str, Any]:
-    """The meta of a frame whose checksum was right."""
+    """The meta of a frame with a valid checksum."""
     return json.loads(data) if data else {}
 
 
@@ -165,6 +165,6 @@ def slices(batch: pa.RecordBatch, max_events: int, max_bytes: int) -> Iterator[p
 
 @cache
 def _write_options(compression: str) -> pa.ipc.IpcWriteOptions:
-    # Threads per buffer only help large batches, and steal from the tasks beside them.
+    # Threads per buffer only help large batches, and take CPU time from concurrent tasks.
     codec = None if compression == "none" else compression
     return pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)

@@ -14,7 +14,7 @@ def guarantee(spec: StreamSpec) -> str:
 
 
 def combined(sentences: Mapping[str, str]) -> str:
-    """One guarantee for several streams, by their ids: each stream is named if they differ."""
+    """One guarantee for several streams, keyed by id: if their guarantees differ, each stream is named."""
     if len(set(sentences.values())) == 1:
         return next(iter(sentences.values()))
     return " ".join(f"In '{stream}': {sentence}" for stream, sentence in sentences.items())

@@ -30,7 +30,7 @@ class StreamPlace:
 
 @dataclass(frozen=True)
 class StreamHome:
-    """The directories of streams: `<root>/<id>/<life>`, so that no id inherits a deleted stream."""
+    """The directories of streams: `<root>/<id>/<life>`, so that no id inherits a deleted stream's log."""
 
     root: Path
     memory: Path
@@ -38,13 +38,13 @@ class StreamHome:
     kafka: Cluster | None = None
     """The cluster of streams with `storage: kafka`."""
     server: str | None = None
-    """The URL of the server that keeps the streams; None if they are kept here."""
+    """The URL of the server that stores the streams; None if they are stored on this machine."""
 
     @classmethod
     def of(cls, settings: Settings) -> StreamHome:
-        """The home of streams that the settings name."""
+        """The directories of streams according to the settings."""
         root = settings.home / "streams"
-        # The name tells installations on one machine apart.
+        # The name distinguishes installations on one machine.
         name = f"penstock-{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]}"
         memory = SHARED_MEMORY / name if SHARED_MEMORY.is_dir() else settings.home / "memory"
         return cls(root, memory, settings.streams.free_bytes, Cluster.of(settings.kafka))
@@ -54,9 +54,9 @@ class StreamHome:
         return self.root / stream / uid[:8]
 
     def ensure(self, stream: str, uid: str, spec: StreamSpec, *, storage: bool = False) -> Path:
-        """Create the log of a stream, or change its settings. Typed streams also get one for misfits.
+        """Create the log of a stream, or change its settings. Typed streams also get a log for misfits.
 
-        The storage of an existing log stays what it is, unless `storage` allows to change it.
+        The storage of an existing log is changed only if `storage` is true.
         """
         if spec.storage == "kafka" and self.kafka is None:
             raise Invalid(no_cluster())
@@ -80,14 +80,14 @@ class StreamHome:
         return directory
 
     def stored(self, directory: Path, spec: StreamSpec) -> StreamSpec:
-        """The settings of a stream with the storage that its log has."""
+        """The settings of a stream with the actual storage of its log."""
         kept = read_config(directory).spec.storage
         return spec if kept == spec.storage else spec.model_copy(update={"storage": kept})
 
     def remove(self, stream: str, uid: str) -> None:
         """Remove the log of a deleted stream."""
         for name in (stream, dead_id(stream)):
-            # The settings first, since whoever opened the stream once more would make its topic again.
+            # The settings first: a process that opened the stream now would create its topic again.
             topics = _topics_in(self.directory(name, uid))
             for root in (self.root, self.memory):
                 shutil.rmtree(root / name / uid[:8], ignore_errors=True)
@@ -105,7 +105,7 @@ class StreamHome:
 
 
 def no_cluster() -> Problem:
-    """Why a stream with `storage: kafka` cannot be saved here."""
+    """The problem of a stream with `storage: kafka` in an installation without a cluster."""
     return Problem(
         code="no_kafka",
         message="no Kafka cluster is configured for this installation",
@@ -115,11 +115,11 @@ def no_cluster() -> Problem:
 
 
 def _topics_in(directory: Path) -> set[tuple[Cluster, str]]:
-    """The topics of a stream that is kept in Kafka, or is being moved there, and their clusters."""
+    """The topics, with their clusters, of a stream that is stored in Kafka or is being moved there."""
     found = set()
     if (note := read_note(directory)) is not None:
         found.add((note.to, note.topic))
-    with contextlib.suppress(OSError, ValueError, KeyError):  # there is none, or it cannot be read any more
+    with contextlib.suppress(OSError, ValueError, KeyError):  # there are no settings, or they are unreadable
         config = read_config(directory)
         if config.kafka is not None:
             found.add((config.kafka, topic_of(config.kafka, config.id, directory.name)))
@@ -132,7 +132,7 @@ def _remove_topic(cluster: Cluster, topic: str) -> None:
 
     try:
         delete_topic(clients(cluster), topic)
-    except Unavailable as error:  # the document is gone already
+    except Unavailable as error:  # the document is already deleted
         import structlog
 
         message = "the topic of a deleted stream could not be removed: delete it"
@@ -140,10 +140,10 @@ def _remove_topic(cluster: Cluster, topic: str) -> None:
 
 
 def misfits_spec(spec: StreamSpec) -> StreamSpec:
-    """The settings of the stream for events that do not fit the schema of another."""
+    """The settings of the stream that stores the misfits of another stream."""
     return StreamSpec(storage="kafka" if spec.storage == "kafka" else "local")
 
 
 def dead_id(stream: str) -> str:
-    """The id of the stream for events that do not fit the schema of another."""
+    """The id of the stream that stores the misfits of another stream."""
     return f"{stream}.dead"

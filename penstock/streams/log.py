@@ -33,7 +33,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Chunk:
-    """Events that were read, or a range of offsets with the reason why they could not be."""
+    """Events that were read, or a range of offsets that could not be read, with the reason."""
 
     base: int
     next: int
@@ -43,18 +43,18 @@ class Chunk:
 
 
 class Log:
-    """A stream, for all threads of this process. It follows the stream when that moves to another storage."""
+    """A stream, for all threads of this process. Switches storages when the stream is moved."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._left: list[Storage] = []
-        """Storages that the stream was moved away from: a read that has begun there may go on."""
+        """Former storages of the stream: reads that have started there may continue."""
         self._following = threading.Lock()
         self._committer = Committer(storage, self._follow)
 
     @property
     def storage(self) -> Storage:
-        """The storage that keeps the stream now."""
+        """The current storage of the stream."""
         return self._follow() if self._storage.moved else self._storage
 
     @property
@@ -72,7 +72,7 @@ class Log:
             return self._storage
 
     def _there(self, act: Callable[[Storage], T]) -> T:
-        """Do something to the stream where it is, also if it is moved at this moment."""
+        """Call `act` with the current storage, again if the stream is moved in the meantime."""
         while True:
             try:
                 return act(self.storage)
@@ -92,7 +92,8 @@ class Log:
     ) -> Appended:
         """Append events and wait until the guarantee of the stream holds for them.
 
-        `flush` writes at once, without waiting for others to share the write. See `submit` for the rest.
+        `flush` writes immediately, without waiting for other appends to share the write. For the other
+        arguments see `submit`.
         """
         pending = self.submit(batch, producer=producer, tx=tx, flush=flush, wait_s=wait_s)
         return self._committer.settled(pending, wait_s)
@@ -100,7 +101,7 @@ class Log:
     def append_bodies(
         self, bodies: Sequence[Body], *, producer: Producer | None = None, wait_s: float | None = None
     ) -> Appended:
-        """Append events that were encoded elsewhere, whole or not at all."""
+        """Append events that were encoded elsewhere, atomically."""
         return self._committer.settled(self.submit_bodies(bodies, producer=producer, wait_s=wait_s), wait_s)
 
     def submit(
@@ -114,8 +115,8 @@ class Log:
     ) -> Pending:
         """Submit events; `future` gets their offsets once the guarantee of the stream holds for them.
 
-        A full buffer acts as the stream's mode says: `block` waits, and `drop` and `timeout` raise `Dropped`,
-        the latter after its timeout. `Backpressure` is raised after `wait_s` seconds (None: never).
+        If the buffer is full, the stream's mode applies: `block` waits, and `drop` and `timeout` raise
+        `Dropped`, the latter after its timeout. After `wait_s` seconds (None: never) raises `Backpressure`.
         """
         pending = Pending(batch.num_rows, batch.nbytes, batch, (), producer, tuple(tx), flush)
         self.put(pending, wait_s)
@@ -124,14 +125,14 @@ class Log:
     def submit_bodies(
         self, bodies: Sequence[Body], *, producer: Producer | None = None, wait_s: float | None = None
     ) -> Pending:
-        """Submit events that were encoded elsewhere, to be written at once."""
+        """Submit events that were encoded elsewhere, to be written immediately."""
         events, size = sum(b.count for b in bodies), sum(b.raw_bytes for b in bodies)
         pending = Pending(events, size, bodies=bodies, producer=producer, flush=True)
         self.put(pending, wait_s)
         return pending
 
     def put(self, entry: Entry, wait_s: float | None) -> None:
-        """Put an append into the buffer; see `submit` for a full one."""
+        """Put an append into the buffer; for a full buffer see `submit`."""
         self._committer.submit(entry, wait_s)
 
     def withdraw(self, entry: Entry) -> bool:
@@ -140,7 +141,7 @@ class Log:
 
     @property
     def retry_after(self) -> float:
-        """Seconds after which a refused producer may retry."""
+        """Seconds after which a rejected producer may retry."""
         return self._committer.retry_after
 
     @property
@@ -155,13 +156,13 @@ class Log:
         return self.storage.bounds()
 
     def unread(self) -> int:
-        """Events that not every reader has read."""
+        """The number of events that at least one reader has not read yet."""
         bounds = self.storage.last_bounds()
         read = min((cursor.next for cursor in self.storage.cursors()), default=bounds.first)
         return max(0, bounds.next - max(read, bounds.first))
 
     def resolve(self, position: Position) -> int:
-        """The offset that a position means now. It may have been evicted, or lie in the future."""
+        """The current offset of a position, which may have been evicted or not been written yet."""
         bounds = self.bounds()
         if position.kind == "offset":
             return position.offset or 0
@@ -171,7 +172,7 @@ class Log:
         return bounds.first if position.kind == "earliest" else bounds.next
 
     def read(self, start: int, stop: int | None = None) -> Iterator[Chunk]:
-        """The events from one offset to another, or the current end; lost ranges are yielded as such."""
+        """The events from `start` to `stop`, or to the current end; lost ranges are yielded as such."""
         stop = self.bounds().next if stop is None else stop
         if start >= stop:
             return
@@ -196,7 +197,7 @@ class Log:
         return Chunk(begin, end, span.time_us, batch)
 
     def wait(self, offset: int, seconds: float) -> bool:
-        """Wait until there are events at an offset; false if none came in that many seconds."""
+        """Wait until there is an event at an offset; false if none has arrived after `seconds`."""
         return self.storage.wait(offset, seconds)
 
     # Readers, producers and counters
@@ -206,11 +207,11 @@ class Log:
         self._there(lambda storage: storage.move_cursor(cursor))
 
     def expect(self, readers: Collection[str]) -> None:
-        """Keep events for readers that have not run yet."""
+        """Retain events for readers that have not run yet."""
         self._there(lambda storage: storage.expect(readers))
 
     def forget_cursor(self, reader: str) -> None:
-        """Remove a reader, so that no events are kept for it."""
+        """Remove a reader, so that no events are retained for it."""
         self._there(lambda storage: storage.forget_cursor(reader))
 
     def progress(self, producer: str) -> Progress:

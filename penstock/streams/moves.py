@@ -1,8 +1,8 @@
-"""A stream that is being moved to another storage: the notes of the move in the stream's directory.
+"""The state of a stream's move to another storage, in files of the stream's directory.
 
-move.json      a move has begun, and where to; the stream is where `stream.json` says
+move.json      a move has begun, with its target; the stream is still in the storage named in `stream.json`
 move.lock      held by the process that moves the stream
-moved.json     the stream was moved, and files of its former storage are left, for events before this offset
+moved.json     the stream was moved; the former storage still has files with the events before this offset
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.streams.files import Files
 from penstock.streams.kafka.cluster import Cluster
 
 LEFT_S = 60.0
-"""Seconds for which local files stay at least: a read without a cursor may have begun."""
+"""Minimum seconds before local files are removed: a read without a cursor may be using them."""
 
 NOTE, LOCK, LEFT = "move.json", "move.lock", "moved.json"
 
@@ -41,7 +41,7 @@ def is_moving(directory: Path) -> bool:
 
 
 def read_note(directory: Path) -> MoveNote | None:
-    """The move that has begun, if there is one."""
+    """The current move, or None."""
     try:
         found = json.loads((directory / NOTE).read_bytes())
         return MoveNote(Cluster(**found["kafka"]), found["topic"])
@@ -50,19 +50,19 @@ def read_note(directory: Path) -> MoveNote | None:
 
 
 def write_note(directory: Path, note: MoveNote) -> None:
-    """Keep that a move has begun."""
+    """Record that a move has begun."""
     text = json.dumps({"kafka": note.to.to_json(), "topic": note.topic}, indent=2)
     Files().replace(directory / NOTE, text.encode(), durable=True)
 
 
 def remove_note(directory: Path) -> None:
-    """Forget a move that is finished or undone."""
+    """Remove the record of a move that is finished or undone."""
     (directory / NOTE).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def moving(directory: Path) -> Iterator[None]:
-    """Be the only process that moves the stream; `Conflict` if another one does."""
+    """Lock the stream for a move; raises `Conflict` if another process is moving it."""
     fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
@@ -79,12 +79,12 @@ def moving(directory: Path) -> Iterator[None]:
 
 
 def leave_files(directory: Path, upto: int) -> None:
-    """Keep that local files are left, which readers before the offset `upto` may still use."""
+    """Record that local files remain, which readers before the offset `upto` may still use."""
     Files().replace(directory / LEFT, json.dumps({"next": upto}).encode(), durable=True)
 
 
 def left_files(directory: Path) -> int | None:
-    """The offset before which readers may still use local files; None if there is none to remove."""
+    """The offset before which readers may still use local files; None if no files can be removed yet."""
     try:
         if time.time() - (directory / LEFT).stat().st_mtime < LEFT_S or is_moving(directory):
             return None
@@ -94,7 +94,7 @@ def left_files(directory: Path) -> int | None:
 
 
 def remove_left_files(directory: Path) -> None:
-    """Remove what a local stream has left; the note of it last."""
+    """Remove the remaining files of a local stream, the record of them last."""
     files = [path for path in directory.iterdir() if path.suffix in (".log", ".index")]
     for path in [*files, *(directory / name for name in ("tail", "lock", "counters", "floor", LOCK))]:
         path.unlink(missing_ok=True)

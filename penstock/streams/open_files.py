@@ -1,7 +1,7 @@
-"""The descriptors that the logs of a process hold: past a limit, those used least recently close theirs.
+"""The file descriptors of a process's logs: above a limit, the least recently used logs close their files.
 
-A log that rests stays usable: its next use opens its files again. So a process with 1,024 descriptors serves
-any number of streams.
+Such a log stays usable: its next use opens its files again. So a process with 1,024 descriptors serves any
+number of streams.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ if sys.platform != "win32":
     import resource
 
 SHARE = 3
-"""Logs get a third of the descriptors of a process, connections of clients another (`api/traffic.py`)."""
+"""Logs get a third of the descriptors of a process, client connections another (`api/traffic.py`)."""
 
 MOST = 4096
-"""Descriptors that logs use at most, however many the system grants: each also costs memory."""
+"""The maximum number of descriptors for logs, even if the system grants more: each also costs memory."""
 
 ROOM = 0.75
-"""The part of the limit that is still used after logs have closed files, so that not every use closes one."""
+"""The fraction of the limit in use after logs have closed files, so that not every use closes one."""
 
 
 class Resting(Protocol):
     """A storage that can close its files while it is not used."""
 
     used: bool
-    """Whether it was used since it was last asked to rest."""
+    """Whether the storage was used since it was last considered for closing."""
 
     @property
     def open_files(self) -> int:
-        """The number of its descriptors."""
+        """The number of open descriptors."""
 
     def rest(self) -> bool:
         """Close the files; false if a thread is writing to the storage."""
 
 
 class OpenFiles:
-    """The storages with open files, the one opened first at the front."""
+    """The storages with open files, in the order in which they were opened."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most
@@ -48,11 +48,11 @@ class OpenFiles:
 
     @property
     def limit(self) -> int:
-        """The descriptors that logs may use."""
+        """The number of descriptors that logs may use."""
         return self._most or min(MOST, descriptors() // SHARE)
 
     def opened(self, storage: Resting) -> None:
-        """Register a storage that has just opened its files, and let others rest if there are too many."""
+        """Register a storage that has just opened its files, and close files of others above the limit."""
         storage.used = True
         with self._mutex:
             self._open[storage] = None
@@ -62,12 +62,12 @@ class OpenFiles:
             self._close_some(candidates, excess + int(self.limit * (1 - ROOM)))
 
     def closed(self, storage: Resting) -> None:
-        """Forget a storage that has no open files."""
+        """Remove a storage that has no open files."""
         with self._mutex:
             self._open.pop(storage, None)
 
     def _close_some(self, candidates: list[Resting], wanted: int) -> None:
-        """Close the files of storages until `wanted` descriptors are free; used ones get a second chance."""
+        """Close files until `wanted` descriptors are free; storages used recently get a second chance."""
         for storage in [*candidates, *candidates]:
             if wanted <= 0:
                 return
@@ -80,12 +80,12 @@ class OpenFiles:
                 self.closed(storage)
 
     def forget_all(self) -> None:
-        """Begin anew in a forked process, whose parent may have held the lock."""
+        """Reset the state in a forked process, whose parent may have held the lock."""
         self._mutex, self._open = threading.Lock(), {}
 
 
 def descriptors() -> int:
-    """How many descriptors this process may have."""
+    """The maximum number of descriptors of this process."""
     if sys.platform == "win32":
         return 8192
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 KEPT = 1_000
-"""Logs that are kept although nothing refers to them; their files may be closed (see `open_files.py`)."""
+"""The number of logs to retain without references; their files may be closed (see `open_files.py`)."""
 
 LOOK_S = 1.0
 """Seconds between two searches for logs that another process has deleted."""
 
 
 def open_storage(directory: Path) -> Storage:
-    """The storage in a stream's directory, of the kind its settings name."""
+    """Open the storage of a stream's directory, of the kind named in its settings."""
     config = read_config(directory)
     storage = config.spec.storage
     if config.server is not None:
@@ -51,7 +51,7 @@ class Pool:
         self._most = kept
         self._logs: WeakValueDictionary[Path, Log] = WeakValueDictionary()
         self._kept: OrderedDict[Path, Log] = OrderedDict()
-        """The logs used last, the most recent at the end, and all that do not rest."""
+        """The most recently used logs, the last one at the end, and all logs that need `close`."""
         self._looked = 0.0
         self._mutex = threading.Lock()
         self._opening: dict[Path, threading.Lock] = {}
@@ -63,7 +63,7 @@ class Pool:
                 self._keep(directory, found)
                 return found
             opening = self._opening.setdefault(directory, threading.Lock())
-        with opening:  # apart from the others: one in Kafka waits for the brokers
+        with opening:  # a lock per log: opening a log in Kafka waits for the brokers
             return self._opened(directory)
 
     def _opened(self, directory: Path) -> Log:
@@ -81,7 +81,7 @@ class Pool:
         return made
 
     def _keep(self, directory: Path, log: Log) -> None:
-        """Keep a log that was just used, and no more those that others were used after."""
+        """Retain a log that was just used, and release the least recently used one above the limit."""
         self._kept[directory] = log
         self._kept.move_to_end(directory)
         if len(self._kept) > self._most:
@@ -101,7 +101,7 @@ class Pool:
             self._logs.pop(directory, None)
 
     def full(self) -> dict[Path, str]:
-        """The streams without room for this process's appends, and why."""
+        """The streams without room for this process's appends, with the reasons."""
         with self._mutex:
             logs = dict(self._logs)
         found = {directory: log.fill["full"] for directory, log in logs.items()}

@@ -1,9 +1,9 @@
 """The batches that producers have appended: the state that makes a repeated append harmless.
 
-Of each producer the batches with the highest numbers are remembered, `WINDOW` of them, each with its offsets
-and the digest of its content. A number among them is a repeat, if its content is the same; one between them
-is new. A batch with a number below all of them is refused: if it was written, it might be there twice; if it
-was taken for a repeat, it might be missing.
+For each producer, the `WINDOW` batches with the highest numbers are remembered, with their offsets and the
+digests of their contents. A batch with a remembered number is a repeat if its content is the same; a number
+between them is new. A batch with a number below all of them is rejected: writing it could duplicate events,
+and treating it as a repeat could lose them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from penstock.streams.storage import (
 )
 
 MOST = 10_000
-"""Producers that are remembered; beyond it the one that was silent the longest is forgotten."""
+"""The number of producers to remember; above it, the producer that has been idle longest is forgotten."""
 
 WINDOW = 32
-"""Batches that are remembered of each producer: more than a sender has under way at once. All of them are
-written at the head of each segment."""
+"""The number of batches to remember per producer: more than a sender has in flight. All of them are written
+at the head of each segment."""
 
 
 class Batch(NamedTuple):
@@ -44,7 +44,7 @@ class Batch(NamedTuple):
 class Window:
     """The window of a producer: its epoch, and its last batches, the lowest number first.
 
-    `position` is that of the batch which was appended last.
+    `position` is the position of the batch that was appended last.
     """
 
     epoch: int
@@ -57,17 +57,17 @@ class Window:
         return cls(epoch, tuple(Batch(*each) for each in batches), position)
 
     def fields(self) -> list[Any]:
-        """Its content as JSON."""
+        """The window as JSON."""
         fields = [self.epoch, [each if each.digest else each[:3] for each in self.batches]]
         return fields if self.position is None else [*fields, self.position]
 
     def find(self, number: int) -> Batch | None:
-        """The batch of a number."""
+        """The batch with a number, or None."""
         at = bisect_left(self.batches, (number,))
         return self.batches[at] if at < len(self.batches) and self.batches[at].number == number else None
 
     def add(self, epoch: int, batch: Batch, position: str | None = None) -> Window:
-        """The window with one more batch, and the lowest one forgotten if they are too many."""
+        """The window with one more batch, and without the lowest one if there are more than `WINDOW`."""
         kept = [each for each in self.batches if each.number != batch.number]
         kept.insert(bisect_left(kept, (batch.number,)), batch)
         reached = self.position if position is None else position
@@ -75,7 +75,7 @@ class Window:
 
     @property
     def lowest(self) -> int:
-        """The lowest number that the remembered window can judge."""
+        """The lowest batch number that the window can classify as new or repeated."""
         return self.batches[0].number if len(self.batches) == WINDOW else 0
 
     @property
@@ -90,17 +90,17 @@ class Window:
 
 
 class Producers:
-    """The window of each producer, the longest silent first."""
+    """The window of each producer, the one that has been idle longest first."""
 
     def __init__(self, known: Mapping[str, Window] | None = None) -> None:
         self.known = dict(known or {})
 
     def copy(self) -> Producers:
-        """The same state, to be changed apart from this one."""
+        """An independent copy of the state."""
         return Producers(self.known)
 
     def judge(self, producer: Producer) -> Appended | Refusal | None:
-        """The result of an append that is not to be written; None if it is to be written."""
+        """The result of an append that must not be written (repeated or rejected); None for a new batch."""
         window = self.known.get(producer.id)
         if window is None:
             return None
@@ -115,7 +115,7 @@ class Producers:
         return None
 
     def outranks(self, producer: Producer) -> bool:
-        """Whether a producer that is known comes with a later epoch."""
+        """Whether a known producer has a later epoch."""
         window = self.known.get(producer.id)
         return window is not None and producer.epoch > window.epoch
 

@@ -11,16 +11,16 @@ from penstock.errors import Invalid, Problem
 from penstock.streams.casting import is_wider
 
 RESERVED = ("_key", "_headers", "_offset", "_time")
-"""Columns that every event has beside its own; readers see them next to the schema."""
+"""Columns that every event has in addition to those of the schema; readers see them."""
 
 
 @lru_cache(maxsize=1024)
 def arrow_schema(ddl: str) -> pa.Schema:
-    """The Arrow schema of a Spark DDL, with the types that Spark's own conversion gives.
+    """The Arrow schema of a Spark DDL, with the types of Spark's own conversion.
 
-    Raises `Invalid` if the text is no list of columns, or has one that a stream cannot hold.
+    Raises `Invalid` if the text is not a list of columns, or has a column that a stream cannot store.
     """
-    from penstock.streams.ddl import Parser  # takes long to import, and raw streams do without
+    from penstock.streams.ddl import Parser  # slow to import, and raw streams don't need it
 
     fields = list(Parser(ddl).columns())
     for field in fields:
@@ -48,7 +48,7 @@ def arrow_schema(ddl: str) -> pa.Schema:
 def same_or_wider(old: pa.Schema, new: pa.Schema) -> list[Problem]:
     """The changes from `old` to `new` that are incompatible with stored events.
 
-    Columns may be left out, added if they may be null, and widened, such as INT to BIGINT.
+    Columns may be removed, added if they are nullable, and widened, such as INT to BIGINT.
     """
     before = {field.name.lower(): field for field in old}
     problems = [problem for field in new for problem in _change(before.get(field.name.lower()), field)]

@@ -1,8 +1,8 @@
 """The storage interface of a log.
 
-`local` keeps them in segment files, `sqlite` in one database file. Every event is assigned an offset when it
-is written, dense and in order (invariant 2); events for which `write` has returned are kept until retention
-removes them (invariant 1).
+`local` stores events in segment files, `sqlite` in one database file. Every event is assigned an offset when
+it is written, dense and in order (invariant 2); events for which `write` has returned are retained until
+retention removes them (invariant 1).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from penstock.specs.stream import StreamSpec
 from penstock.streams.frames import Body
 
 FLUSH_S = 1.0
-"""Seconds after which events acknowledged without a sync are synced: the most that a power loss takes."""
+"""Seconds after which events acknowledged without a sync are synced: the most that a power loss loses."""
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
-"""Seconds between two polls of a reader that waits for events: soon after an event, and much later."""
+"""Seconds between two polls of a reader that waits for events: shortly after an event, and much later."""
 
 EXPECTED = -1
 """The epoch of a reader that has not run yet: lower than any other."""
@@ -33,12 +33,12 @@ EXPECTED = -1
 
 @dataclass(frozen=True)
 class Producer:
-    """A producer and the number of its batch, so that a repeated batch is recognised (see producers.py).
+    """A producer and the number of its batch, so that a repeated batch is recognized (see producers.py).
 
     A later `epoch` of the same producer fences the earlier ones (invariant 6). `digest` identifies the
-    content of the batch. A flow has none: Spark may compute the same batch again with other content, such as
-    another order, and its number alone makes it the same. `position` says where in another system the events
-    end. It is stored with them, so that the producer can go on there.
+    content of the batch. Batches of a flow have no digest: Spark may compute a batch again with different
+    content, such as another order, and only the number identifies it. `position` is the position in another
+    system at which the events end. It is stored with the events, so that the producer can resume from it.
     """
 
     id: str
@@ -58,12 +58,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Append:
-    """Events to be written whole or not at all."""
+    """Events that are written atomically."""
 
     bodies: Sequence[Body]
     producer: Producer | None = None
     tx: tuple[tuple[int, int, str, bool], ...] = ()
-    """Transactions of the source in it: first and next event by number, id, whether it ends there."""
+    """Transactions of the source: first and next event by number, id, whether the transaction ends there."""
 
     @property
     def events(self) -> int:
@@ -72,7 +72,7 @@ class Append:
 
     @property
     def bytes(self) -> int:
-        """Their size in memory in bytes."""
+        """The size of the events in memory, in bytes."""
         return sum(body.raw_bytes for body in self.bodies)
 
 
@@ -91,9 +91,9 @@ class Appended:
 
 @dataclass(frozen=True)
 class Span:
-    """Consecutive events: everything that is known without reading them.
+    """Consecutive events: the metadata that is known without reading them.
 
-    With `lost`, the events can no longer be read, for that reason.
+    `lost` is the reason why the events can no longer be read.
     """
 
     base: int
@@ -107,7 +107,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Place:
-    """The bytes of a file, from `at` to `end`, that are the frame of a span."""
+    """The place of a span's frame: a file, and the bytes from `at` to `end`."""
 
     path: str
     at: int
@@ -115,18 +115,18 @@ class Place:
     shape: bytes
     """The schema of the stored events, as an Arrow message."""
     record: Record | None = None
-    """The frame is this record, and no part of a file."""
+    """The record with the frame, if the frame is in Kafka and not in a file."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record in Kafka that is the frame of a span."""
+    """A record in Kafka that holds the frame of a span."""
 
     topic: str
     partition: int
     position: int
     client: Mapping[str, str]
-    """The settings of Kafka's client in Java."""
+    """The settings of Kafka's Java client."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Bounds:
 class Cursor:
     """A reader's durable progress: the next offset to read.
 
-    One that `expect` has made has the epoch `EXPECTED`: its reader has not run yet.
+    A cursor created by `expect` has the epoch `EXPECTED`: its reader has not run yet.
     """
 
     reader: str
@@ -171,7 +171,7 @@ class Usage:
 
 
 class Refusal(Exception):
-    """An append was refused because of its producer, and nothing of it was written. `code` says why."""
+    """An append was rejected because of its producer, and not written. `code` is the reason."""
 
     code: ClassVar[str]
     hint: str
@@ -200,7 +200,7 @@ class BatchConflict(Refusal):
 
 
 class BatchTooOld(Refusal):
-    """The number of the batch is lower than every number that is remembered of the producer."""
+    """The number of the batch is lower than all remembered numbers of the producer."""
 
     code = "batch_too_old"
 
@@ -224,7 +224,7 @@ class Full(Exception):
 
 
 class Moved(Retryable):
-    """The stream is kept in another storage by now: open it anew. Nothing was changed."""
+    """The stream has been moved to another storage: open it again. Nothing was changed."""
 
 
 class WriteFailed(Exception):
@@ -232,22 +232,22 @@ class WriteFailed(Exception):
 
 
 class Storage(ABC):
-    """Keeps the events of one stream. Used by one thread at a time, except for reads."""
+    """Stores the events of one stream. Used by one thread at a time, except for reads."""
 
     kind: ClassVar[str]
     """The value of `storage` in the settings of a stream."""
 
     rests: ClassVar[bool] = False
-    """Whether it closes its files while it is not used, and opens them again (see `open_files.py`)."""
+    """Whether the storage closes idle files and opens them again on use (see `open_files.py`)."""
 
     directory: Path
     spec: StreamSpec
     _grown_at = 0.0
-    """When a reader that waited last found events, on the monotonic clock."""
+    """The last time a waiting reader found events, on the monotonic clock."""
 
     @property
     def moved(self) -> bool:
-        """Whether the settings of the stream name another storage by now."""
+        """Whether the settings of the stream now name another storage."""
         self.refresh()
         return self.spec.storage != self.kind
 
@@ -260,17 +260,17 @@ class Storage(ABC):
         """The offsets that can be read now."""
 
     def last_bounds(self) -> Bounds:
-        """The offsets that could be read when the last writer ended, even if events are lost by now."""
+        """The readable offsets when the last writer ended, even if events have been lost since."""
         return self.bounds()
 
     def wait(self, offset: int, seconds: float) -> bool:
-        """Wait until there are events at an offset; false if none came in that many seconds."""
+        """Wait until there is an event at an offset; false if none has arrived after `seconds`."""
         deadline = time.monotonic() + seconds
         while self.bounds().next <= offset:
             now = time.monotonic()
             if now >= deadline or self.moved:
                 return False
-            # Soon after the last event another is likely; many readers of silent streams must cost little.
+            # Another event is likely soon after the last one; many readers of idle streams must cost little.
             pause = min(max((now - self._grown_at) / 50, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
             time.sleep(min(pause, deadline - now))
         self._grown_at = time.monotonic()
@@ -280,8 +280,8 @@ class Storage(ABC):
     def write(self, appends: Sequence[Append]) -> list[Appended | Refusal]:
         """Write in order, and return when the guarantee of the stream's settings holds.
 
-        An append that is refused because of its producer is refused alone. Raises `Full` or `WriteFailed`,
-        and then nothing was written.
+        If an append is rejected because of its producer, the others are still written. Raises `Full` or
+        `WriteFailed` if nothing was written.
         """
 
     @abstractmethod
@@ -297,7 +297,7 @@ class Storage(ABC):
         """The events of a span; raises `Damaged` if their checksum is wrong."""
 
     def place(self, span: Span) -> Place | None:
-        """Where the frame of a span lies; None if the storage keeps no frames in files, or it is lost."""
+        """The place of a span's frame; None if the storage has no frames in files, or the frame is lost."""
         return None
 
     @abstractmethod
@@ -306,7 +306,7 @@ class Storage(ABC):
 
     @abstractmethod
     def offset_at(self, time_us: int) -> int:
-        """The first offset that was appended at a time or later."""
+        """The first offset that was appended at or after a time."""
 
     @abstractmethod
     def flush(self) -> None:
@@ -326,19 +326,19 @@ class Storage(ABC):
 
     @abstractmethod
     def move_cursor(self, cursor: Cursor) -> None:
-        """Store a reader's progress; raises `Fenced` if a later epoch has done so."""
+        """Store a reader's progress; raises `Fenced` if a later epoch has stored its own."""
 
     def expect(self, readers: Collection[str]) -> None:
-        """Keep events for readers that have not run yet: without readers all events count as read."""
+        """Retain events for readers that have not run yet: without readers all events count as read."""
         known = {cursor.reader for cursor in self.cursors()}
         for reader in readers:
             if reader not in known:
-                with contextlib.suppress(Fenced):  # the reader has begun meanwhile
+                with contextlib.suppress(Fenced):  # the reader has started in the meantime
                     self.move_cursor(Cursor(reader, 0, EXPECTED))
 
     @abstractmethod
     def forget_cursor(self, reader: str) -> None:
-        """Remove a reader, so that no events are kept for it."""
+        """Remove a reader, so that no events are retained for it."""
 
     @abstractmethod
     def count(self, **counts: int) -> None:

@@ -1,1 +1,1 @@
-"""The source and the sink `kafka`, on Spark's own connector."""
+"""The source and the sink `kafka`, based on Spark's own connector."""

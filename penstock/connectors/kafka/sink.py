@@ -42,7 +42,7 @@ MOST_OVERHEAD = 100
 """Maximum bytes that Kafka adds to a record, apart from headers."""
 
 VALID = r"^(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}$"
-"""Names of topics that Kafka accepts."""
+"""The pattern of valid topic names."""
 
 HEADER_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 

@@ -38,7 +38,7 @@ C = TypeVar("C", bound=Connection)
 
 
 KEY_HEADER = "Penstock-Key"
-"""The header with the key of an event, in systems that have headers and no keys."""
+"""The header with the key of an event, in systems with headers but without keys."""
 
 
 def key_text(message: Message) -> str | None:

@@ -40,7 +40,7 @@ class Limits:
     valid: str | None = None
     """A regular expression that a target must match; None: any non-empty text."""
     secret: bool = False
-    """Whether a target may hold a secret, such as a token in a URL, and must not be shown."""
+    """Whether a target may contain a secret, such as a token in a URL, and must not be shown."""
     overhead: int = 0
     """Maximum bytes that the system adds to a message, apart from up to ten bytes per header."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An event as it is sent."""
+    """An event in the form in which it is sent."""
 
     target: str
     value: bytes | None
@@ -61,7 +61,7 @@ class MessageSink(Sink):
 
 
 class MessageWriter(SinkWriter):
-    """Sends the messages of a batch in their order."""
+    """Sends the messages of a batch in order."""
 
     @abstractmethod
     def send(self, messages: Sequence[Message], delivery: DeliveryId) -> Iterable[tuple[int, str, str]]:

@@ -97,7 +97,7 @@ class MessageSource(ReceivedSource):
         return parse_schema(spark, ", ".join(parts), field="schema")
 
     def _events(self, df: DataFrame) -> DataFrame:
-        """The events of the raw input stream, with its metadata, in the columns of this source."""
+        """The events of the raw input stream, with its metadata, as the columns of this source."""
         from pyspark.sql import functions as f
 
         beside = {"_offset": "_offset", "_time": "_time", "_key": "key", "_headers": "headers"}

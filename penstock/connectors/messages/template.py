@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def columns_of(template: str) -> list[str]:
-    """The columns that a template names; ValueError if it is malformed."""
+    """The columns in a template; raises ValueError if it is malformed."""
     return list(templates.columns_of(template))
 
 
 def fixed_text(template: str) -> str | None:
-    """The text of a template that names no columns; None if it names some."""
+    """The text of a template without columns; None if it has columns."""
     return None if columns_of(template) else templates.filled(template, {})
 
 

@@ -38,7 +38,7 @@ class Form:
     beside: dict[str, str]
     """`_key` or `_headers` → column of the frame."""
     as_json: bool = False
-    """The columns of `payload` become one JSON object, the value of a raw event."""
+    """Whether the columns of `payload` become one JSON object, the value of a raw event."""
 
     def select(self, df: DataFrame, *, event: bool = False) -> DataFrame:
         """The frame with the columns of the stored events and, with `event`, the hidden column `$event`.

@@ -1,1 +1,1 @@
-"""Delivery: a micro-batch is computed once, then its sinks read it, under the commit policy of the flow."""
+"""Delivery: a micro-batch is computed once, then delivered to its sinks under the flow's commit policy."""

@@ -1,4 +1,4 @@
-"""Attempts to deliver a batch to a sink: how many, how long to wait between them, and the deadline."""
+"""Attempts to deliver a batch to a sink: their number, the waits between them, and the deadline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Overdue(Retryable):
 
 
 def backoff_s(effort: Effort, failures: int) -> float:
-    """Seconds to wait after a number of failures in a row; random, so that sinks do not all retry at once."""
+    """Seconds to wait after consecutive failures; randomized, so that sinks do not all retry at once."""
     wait = effort.backoff_ms / 1000 * 2.0 ** min(failures - 1, 30)
     return min(wait, LONGEST_S) * random.uniform(0.75, 1.25)
 
@@ -45,11 +45,11 @@ class Attempts:
 
     effort: Effort
     pause: Callable[[float], bool]
-    """Waits for a number of seconds; true if there is to be no further attempt."""
+    """Waits for a number of seconds; returns true if no further attempt should be made."""
     failed: Callable[[Exception], None] = lambda _: None
-    """Is called with the error of each attempt that failed."""
+    """Called with the error of each failed attempt."""
     deadline: float = field(init=False)
-    """On the monotonic clock; later by each wait that the sink asks for."""
+    """On the monotonic clock; extended by each wait that the sink requests."""
 
     def __post_init__(self) -> None:
         self.renew()
@@ -65,7 +65,7 @@ class Attempts:
             try:
                 return once()
             except Backpressure as error:
-                self.deadline += error.retry_after  # the sink is up, and says when to retry
+                self.deadline += error.retry_after  # the sink is available, and requests a later retry
                 if self.pause(error.retry_after):
                     raise
             except Exception as error:
@@ -87,8 +87,8 @@ class Attempts:
 class Attempt:
     """One attempt of a writer, which another thread may interrupt at its deadline.
 
-    An interrupt cancels the writer for good, and its jobs in Spark, if it has `jobs`. `run` reports whether
-    there was one; none takes effect after `run` has returned.
+    An interrupt cancels the writer permanently, and its Spark jobs, if it has `jobs`. `run` returns whether
+    the attempt was interrupted; an interrupt has no effect after `run` has returned.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Attempt:
         self._looked_at, self._done = time.monotonic(), 0
 
     def run(self, write: Callable[[], T]) -> tuple[T | Exception, bool]:
-        """Call `write`; its result or its error, and whether the attempt was interrupted."""
+        """Call `write`; returns its result or error, and whether the attempt was interrupted."""
         outcome: T | Exception
         try:
             with jobs.tagged(self._spark, self._tag) if self._jobs else contextlib.nullcontext():
@@ -115,8 +115,8 @@ class Attempt:
     def look(self) -> None:
         """Interrupt the attempt if it is past its deadline.
 
-        Time in which the sink has no room, or tasks wait for a core, does not count. A task that ends
-        restarts the deadline.
+        Time in which the sink has no room, or tasks wait for a core, does not count. A finished task restarts
+        the deadline.
         """
         now, effort = time.monotonic(), self._attempts.effort
         if self._writer.waiting:
@@ -125,7 +125,7 @@ class Attempt:
         if self._attempts.deadline - now < effort.deadline_ms / 2000 and self._gets_on():
             self._attempts.renew()
         if self._interrupted or now >= self._attempts.deadline:
-            self.interrupt()  # on every call: a job may have begun since the last one
+            self.interrupt()  # on every call: a job may have started since the last call
 
     def interrupt(self) -> None:
         """Interrupt the attempt, unless it has ended."""

@@ -1,8 +1,8 @@
 """The backlog of a sink: the batches that were committed without it.
 
-Their events are read again where that gives the same ones: from a stream that keeps them, through steps that
-remember nothing. Else a batch is kept as an Arrow file, in the shape of the sink, up to a total size; batches
-beyond it are lost, and counted.
+If the same events can be computed again, they are: from a stream that retains them, through stateless steps.
+Otherwise a batch is stored as an Arrow file, in the shape of the sink, up to a total size; batches beyond it
+are lost, and counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DIRECTORY = "behind"
-"""The directory of the backlog files, beside the ledger."""
+"""The directory of the backlog files, next to the ledger."""
 
 FULL = "the storage for missed batches is full"
 GONE = "the events were removed from the stream"
@@ -48,7 +48,7 @@ class Rereader:
 
 
 def rereader_of(plan: Plan, spark: SparkSession) -> Rereader | None:
-    """The source of a flow, if its events stay where they are and no step remembers others."""
+    """The source of a flow, if it retains its events and all steps are stateless."""
     flow = plan.flow
     source, site = flow.source.component, flow.site
     if source.oldest(site) is None or any(part.component.stateful for part in flow.processors):
@@ -67,7 +67,7 @@ class Lost(Exception):
 
 
 class Backlog:
-    """Keeps the batches that the sinks of a flow have missed, and returns their events."""
+    """Stores the batches that the sinks of a flow have missed, and returns their events."""
 
     def __init__(self, plan: Plan, spark: SparkSession, ledger: Ledger, log: FlowLog = NO_LOG) -> None:
         self._plan, self._spark, self._ledger, self._log = plan, spark, ledger, log
@@ -86,7 +86,7 @@ class Backlog:
                 path.unlink(missing_ok=True)
 
     def add(self, events: Events, delivery: DeliveryId, span: Span) -> bool:
-        """Record that a sink misses a batch; false if the sink has since taken it, or the batch is empty."""
+        """Record that a sink missed a batch; false if the sink has acknowledged it since, or it is empty."""
         missed = partial(self._ledger.missed, delivery, span)
         if self._rereader is not None and span.first is not None and span.next is not None:
             return missed("stream", self._origin)
@@ -95,7 +95,7 @@ class Backlog:
             if not table.num_rows:
                 return False
             file, size = self._write(table, delivery)
-        except Exception as error:  # one sink's backlog must not hold up the others
+        except Exception as error:  # one sink's backlog must not block the others
             message = f"a missed batch could not be kept: {error}"
             self._log.error(message, sink=delivery.sink, batch=delivery.batch)
             return missed("lost", self._origin, why=str(error)[:200])
@@ -111,8 +111,8 @@ class Backlog:
     def events(self, gap: Gap, sink: Part[Sink]) -> ComputedEvents:
         """The events of a missed batch, computed.
 
-        Raises `Lost` if all of them are gone. If only some are gone, they are counted as lost, and the others
-        are returned.
+        Raises `Lost` if none of them are available. If only some are missing, they are counted as lost, and
+        the others are returned.
         """
         if gap.file is not None:
             table = TableEvents(self._read(gap.file), self._spark)

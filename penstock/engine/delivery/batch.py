@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SPOOL = "spool"
-"""The directory of the notes of the current batch, beside the ledger."""
+"""The directory for the notes of the current batch, next to the ledger."""
 
 
 Adoption = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""Makes a function that is a part of a query, in whichever thread it is called."""
+"""Wraps a function so that it runs as part of the query, in any thread."""
 
 
 class MicroBatch:
-    """The batch that Spark has called `foreachBatch` with."""
+    """The batch of a `foreachBatch` call of Spark."""
 
     def __init__(self, plan: Plan, df: DataFrame, number: int) -> None:
         self._plan, self._df, self._current = plan, df, CurrentBatch(plan.input.sparkSession)
@@ -56,9 +56,9 @@ class MicroBatch:
         return DeliveryId(self.flow.id, sink, self.lineage, self.number)
 
     def compute(self) -> Report:
-        """Compute the events, once; the report of the steps."""
+        """Compute the events, once; returns the report of the steps."""
         shutil.rmtree(self._state / SPOOL, ignore_errors=True)
-        # A directory of its own: a task of an earlier computation may still run on a lost executor.
+        # A new directory: a task of an earlier computation may still run on a lost executor.
         self._spool = self._state / SPOOL / uuid.uuid4().hex
         properties = emptied(self._spool)
         if self.flow.remembering:
@@ -74,8 +74,8 @@ class MicroBatch:
     def repeatable(self) -> bool:
         """Whether `compute` may be called again after a failure.
 
-        Behind a shuffle it would compute only the rest: without the reports of the steps before it, and with
-        state that has moved on. Then a new run has to compute the batch.
+        With a shuffle, only the part after it would be computed again: without the reports of the steps
+        before it, and with state that has already changed. In that case a new run has to compute the batch.
         """
         return not self._current.shuffles
 
@@ -115,11 +115,11 @@ class MicroBatch:
         shutil.rmtree(self._state / SPOOL, ignore_errors=True)
 
     def adoption(self) -> Adoption:
-        """Lets another thread run a function as a part of the query; to be called in the query's own thread.
+        """A wrapper for functions that other threads run as part of the query. Call it in the query's thread.
 
-        Then stopping the query reaches the jobs of the function, and tasks that repeat lost work know the
-        batch. Make one for each thread: threads that share one would share job tags, and cancel each other's
-        jobs.
+        Stopping the query then also stops the jobs of the function, and tasks that repeat lost work know the
+        batch. Create one wrapper per thread: threads that share one would share job tags, and cancel each
+        other's jobs.
         """
         from pyspark import inheritable_thread_target
 
@@ -127,7 +127,7 @@ class MicroBatch:
         return adoption
 
     def _latest_so_far(self) -> dict[str, int]:
-        """The latest time of all events before the batch, by input. Ticks of the clock count too."""
+        """The latest time of all events before the batch, by input, including clock ticks."""
         latest = {**Clock(self._state).before(self.lineage, self.number)}
         if watermark := self._current.watermark_ms:
             ticked = watermark + self.flow.delay_ms
@@ -136,7 +136,7 @@ class MicroBatch:
 
 
 def _offsets(committed: Any, available: Any) -> tuple[int | None, int | None]:
-    """The offsets that a batch reads from its source, the end exclusive, if the source is a stream."""
-    if FIRST in available and not committed:  # Spark does not keep where the first batch begins
+    """The first and the end offset (exclusive) that a batch reads, if its source is a stream."""
+    if FIRST in available and not committed:  # Spark does not store the start of the first batch
         return available[FIRST], available["offset"]
     return (available if BEGIN in available else committed).get("offset"), available.get("offset")

@@ -1,4 +1,4 @@
-"""Decides when a batch may be committed: sinks get it until the commit policy is met, or cannot be met."""
+"""Decides when a batch may be committed: it is delivered until the commit policy is met, or can't be met."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from penstock.engine.runtime.failures import SinkFailed
 from penstock.errors import Retryable
 
 PATIENCE_S = 1.0
-"""Once the policy is met, the other sinks get this many seconds, or as long as it took, if longer."""
+"""Once the policy is met, the other sinks get this many seconds, or the time elapsed so far, if longer."""
 
 LOOK_S = 0.5
-"""Seconds between two looks at the clock while no sink reports anything."""
+"""Seconds between two checks of the clock while no sink reports anything."""
 
 GRACE_S = 5.0
 """Seconds that a sink may take to end an attempt that was interrupted at its deadline."""
@@ -31,7 +31,7 @@ def policy_met(flow: Flow, acknowledged: set[str]) -> bool:
 
 
 class Commit:
-    """The delivery of one batch to all sinks that can take it."""
+    """The delivery of one batch to all sinks that can accept it."""
 
     def __init__(
         self, batch: MicroBatch, sinks: Mapping[str, SinkRunner], cancelled: Callable[[], bool]
@@ -61,7 +61,7 @@ class Commit:
             self._await_others(now + max(PATIENCE_S, now - self._began))
 
     def _give(self) -> None:
-        """Give the batch to every sink that can take it, including sinks that have just caught up."""
+        """Pass the batch to every sink that can accept it, including sinks that have just caught up."""
         for sink, runner in self.sinks.items():
             if sink in self.acknowledged or sink in self._orders or not runner.free:
                 continue
@@ -82,7 +82,7 @@ class Commit:
         return (absent - set(self._orders)) | self._running
 
     def _in_time(self, runner: SinkRunner) -> bool:
-        """Whether a sink that catches up has made progress within its deadline, or still has time left."""
+        """Whether a sink that is catching up has made progress within its deadline, or still has time."""
         waited = time.monotonic() - max(self._began, runner.moved_at)
         return runner.catching_up or waited < runner.sink.effort.deadline_ms / 1000
 
@@ -116,7 +116,7 @@ class Commit:
 
     @property
     def _failure(self) -> Exception:
-        """Why the batch cannot be committed: the error of a required sink, if one has failed."""
+        """The reason why the batch cannot be committed: the error of a required sink, if one has failed."""
         absent = [runner for sink, runner in self.sinks.items() if sink not in self.acknowledged]
         first = min(absent, key=lambda runner: (not runner.sink.required, runner.error is None))
         if first.error is None and first.sink.id in self._orders:  # the sink hangs

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LOOK_S = 0.1
-"""How often to look for sinks that are past their deadline."""
+"""Seconds between two checks for sinks that are past their deadline."""
 
 
 class Beside:
-    """A function that another thread runs."""
+    """A function that runs in another thread."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
@@ -44,7 +44,7 @@ class Beside:
         self._thread.start()
 
     def wait(self) -> None:
-        """Return when the function has returned; raises its error."""
+        """Wait for the function to return; raises its error."""
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -63,7 +63,7 @@ class Drained(Exception):
 class Delivery:
     """The function that Spark calls with each micro-batch; when it returns, the checkpoint advances.
 
-    `sync` is called with the number of a batch, and has returned before a sink sees the batch.
+    `sync` is called with the number of a batch, and returns before any sink gets the batch.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Delivery:
         self._sinks: dict[str, SinkRunner] = {}
 
     def open(self, plan: Plan, spark: SparkSession) -> None:
-        """Open the ledger and the sinks. Sinks that have a backlog begin to catch up."""
+        """Open the ledger and the sinks. Sinks with a backlog start to catch up."""
         flow, site = self.flow, self.flow.site
         assert site.state is not None
         self._plan = plan
@@ -125,12 +125,12 @@ class Delivery:
         return self._ledger.states()
 
     def catch_up(self, sink: str) -> None:
-        """Let a sink that is behind try again now."""
+        """Make a sink that is behind retry now."""
         with self._context.changed:
             self._sinks[sink].hurry()
 
     def rest(self, seconds: float) -> None:
-        """Let deliveries under way finish, up to a number of seconds, and start no others."""
+        """Wait up to a number of seconds for deliveries in progress, and start no others."""
         until = time.monotonic() + seconds
         for runner in self._sinks.values():
             runner.rest(until)
@@ -144,7 +144,7 @@ class Delivery:
                 self._context.changed.wait(LOOK_S)
 
     def cancel(self) -> None:
-        """Stop delivering and waiting at once: the run ends."""
+        """Stop delivering and waiting immediately: the run ends."""
         self.draining.set()
         self._cancelled.set()
         for runner in self._sinks.values():
@@ -163,7 +163,7 @@ class Delivery:
         if batch.span.empty and not self.flow.remembering:
             return  # Spark starts with an empty batch if the source has no events yet
         done = self._ledger.begin(batch.lineage, number)
-        synced = Beside(lambda: self._sync(number))  # takes some milliseconds, in which the batch is computed
+        synced = Beside(lambda: self._sync(number))  # takes some milliseconds, while the batch is computed
         try:
             report = None
             if not done.issuperset((NOTES, *self._sinks)) or self.flow.remembering:
@@ -180,9 +180,9 @@ class Delivery:
             batch.release()
 
     def _computed(self, batch: MicroBatch) -> Report:
-        """Compute a batch; retries failures of the machine, which say nothing about the flow.
+        """Compute a batch; retries machine failures, which are not caused by the flow.
 
-        A batch that cannot be repeated ends the run instead, and the next run computes it.
+        A batch that cannot be computed again ends the run instead, and the next run computes it.
         """
         troubles = 0
         while True:
@@ -208,7 +208,7 @@ class Delivery:
         self.counters.aged(batch.number, age)
 
     def _leave_behind(self, batch: MicroBatch, acknowledged: set[str]) -> None:
-        """Add the batch to the backlog of each sink that it is committed without (invariant 5)."""
+        """Add the batch to the backlog of each sink that has not acknowledged it (invariant 5)."""
         known = self._ledger.missing(batch.lineage, batch.number)
         for sink, runner in self._sinks.items():
             if sink in acknowledged:

@@ -1,7 +1,7 @@
-"""The events of a batch: computed by one Spark action, kept, and read by the sinks.
+"""The events of a batch: computed by one Spark action, held, and read by the sinks.
 
-Several sinks, or one that writes in Spark's tasks, read a frame that Spark has cached. If the only sink takes
-a table in the driver, the action yields that table in the shape of the sink, and nothing is cached.
+Several sinks, or one that writes in Spark's tasks, read a frame that Spark has cached. If the only sink
+accepts a table in the driver, the action returns that table in the shape of the sink, and nothing is cached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Shaped = Callable[["DataFrame", Part[Sink]], "DataFrame"]
-"""The rows of a frame that a sink gets, in its shape."""
+"""Returns the rows of a frame that are routed to a sink, in the shape of the sink."""
 
 
 class ComputedEvents:
@@ -42,9 +42,9 @@ class ComputedEvents:
         collect: Callable[[DataFrame], pa.Table | list[bytes]],
         verify: Callable[[], None] = lambda: None,
     ) -> None:
-        """Compute the events: a table by `collect`, or the answers of the sink's writer in the tasks.
+        """Compute the events: a table by `collect`, or the results of the sink's writer in the tasks.
 
-        If that or `verify` fails, none of them stay cached.
+        If that or `verify` fails, no events stay cached.
         """
         only = self._sinks[0] if len(self._sinks) == 1 else None
         if only is not None and only.component.takes == "table":
@@ -66,7 +66,7 @@ class ComputedEvents:
 
     @property
     def rows(self) -> int:
-        """The number of events, of which the only sink takes a table."""
+        """The number of events, if the only sink accepts a table."""
         if isinstance(self._made, WrittenEvents):
             return self._made.rows
         assert isinstance(self._made, TableEvents)
@@ -78,7 +78,7 @@ class ComputedEvents:
         return self._made is not None and all(sink.component.takes == "table" for sink in self._sinks)
 
     def of(self, sink: Part[Sink]) -> Events:
-        """The events that a sink gets, in the shape it takes."""
+        """The events for a sink, in its shape."""
         return self._made if self._made is not None else FrameEvents(self._shaped(self._frame, sink))
 
     def hold(self) -> None:
@@ -87,7 +87,7 @@ class ComputedEvents:
             self._users += 1
 
     def release(self) -> None:
-        """Remove a reader of the events; after the last one they are freed."""
+        """Remove a reader of the events; the last one frees them."""
         with self._guard:
             self._users -= 1
             if self._users:
@@ -131,7 +131,7 @@ class TableEvents(Events):
 
 @dataclass(frozen=True)
 class WrittenEvents(Events):
-    """Events that the sink's writer in the tasks has written, and that do not count yet."""
+    """Events that the sink's writer has written in the tasks, and that are not visible yet."""
 
     answers: list[bytes]
     rows: int

@@ -1,9 +1,9 @@
-"""The delivery ledger of a flow: the batches that each sink has acknowledged, and those it has missed.
+"""The delivery ledger of a flow: the batches that each sink has acknowledged or missed.
 
-One SQLite file beside the checkpoints of the flow. The worker that runs the flow writes it; any process may
-read it, also while the flow is stopped. A transaction survives a kill of the process at any point. Missed
-batches are synced too, since no other file records them; acknowledgements are not, since after a power loss
-the batch is repeated under the same number.
+It is one SQLite file next to the checkpoints of the flow. The worker that runs the flow writes it; any
+process may read it, even while the flow is stopped. A transaction survives a kill of the process at any
+point. Missed batches are also synced, since no other file records them; acknowledgements are not, since after
+a power loss the batch is repeated under the same number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.streams.files import Files
 log = structlog.get_logger()
 
 NOTES = "$notes"
-"""Takes the place of a sink's id: the notes of a batch are stored."""
+"""Used in place of a sink's id: an entry means that the notes of a batch are stored."""
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS acks (lineage TEXT NOT NULL, batch INTEGER NOT NULL, sink TEXT NOT NULL,
@@ -60,22 +60,22 @@ class Span:
 
 @dataclass(frozen=True)
 class Gap:
-    """A batch that a sink has missed and can still get."""
+    """A batch that a sink has missed, and that can still be delivered."""
 
     number: int
     delivery: DeliveryId
     span: Span
     kept: Kept
     origin: str
-    """The identity of the source of the offsets: those of another source can no longer be read."""
+    """The identity of the source of the offsets: after a change of the source they can't be read any more."""
     file: str | None
 
 
 class Ledger:
-    """The one writer of a ledger; its threads share it.
+    """The only writer of a ledger, shared by its threads.
 
-    A ledger that was opened under a later epoch refuses every write (invariant 6). One that is `shared` is
-    on a file system that other machines write to as well.
+    Once the ledger was opened under a later epoch, every write is rejected (invariant 6). A `shared` ledger
+    is on a file system that other machines also write to.
     """
 
     def __init__(self, directory: Path, epoch: int = 0, *, shared: bool = False) -> None:
@@ -107,7 +107,7 @@ class Ledger:
     # Batches
 
     def begin(self, lineage: str, batch: int) -> set[str]:
-        """Begin or repeat a batch; the sinks that have already acknowledged it, and do not get it again.
+        """Begin or repeat a batch; returns the sinks that have already acknowledged it.
 
         All batches before it are committed, so their acknowledgements are deleted (invariant 4).
         """
@@ -137,7 +137,7 @@ class Ledger:
             db.execute("INSERT OR IGNORE INTO acks VALUES (?, ?, ?)", (lineage, batch, NOTES))
 
     def acked(self, delivery: DeliveryId, span: Span) -> str | None:
-        """Record that a sink has taken a batch, live or from its backlog; the file to remove, if any."""
+        """Record that a sink acknowledged a batch, live or from its backlog; returns the file to remove."""
         key = (delivery.sink, delivery.lineage, delivery.batch)
         with self._writing() as db:
             db.execute(
@@ -165,7 +165,7 @@ class Ledger:
         events: int | None = None,
         why: str = "",
     ) -> bool:
-        """Record that a batch is committed without a sink; false if the sink has since taken it."""
+        """Record that a batch is committed without a sink; false if the sink has acknowledged it since."""
         with self._writing(sync=True) as db:
             if self.has_acked(delivery):
                 return False
@@ -184,7 +184,7 @@ class Ledger:
             return True
 
     def lose(self, gap: Gap, why: str, *, up_to: int | None = None) -> None:
-        """Record that a missed batch, or its events below an offset, are lost (invariant 5)."""
+        """Record that a missed batch, or its events below an offset, is lost (invariant 5)."""
         with self._writing(sync=True) as db:
             if up_to is not None:
                 lost = Span(gap.span.first, up_to)
@@ -237,7 +237,7 @@ class Ledger:
             self._update(db, sink, state=state)
 
     def states(self) -> dict[str, State]:
-        """The states of all sinks that have had a batch."""
+        """The states of all sinks that have received a batch."""
         with self._lock:
             if self._states is None or self._states[0] != self._db.total_changes:
                 found = dict(self._db.execute("SELECT sink, state FROM sinks"))
@@ -309,7 +309,7 @@ class Ledger:
 def _opened(path: Path, shared: bool) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        # A WAL has an index in memory, which processes on other machines would not see.
+        # A WAL uses an index in shared memory, which processes on other machines would not see.
         db.execute(f"PRAGMA journal_mode = {'DELETE' if shared else 'WAL'}")
         db.executescript(TABLES)
     except BaseException:

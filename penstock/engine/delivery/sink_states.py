@@ -12,9 +12,9 @@ FILE = "ledger.db"
 BUSY_S = 30.0
 
 State = Literal["in_sync", "failing", "behind", "catching_up"]
-"""`failing`: no batch was taken since the last failure; `behind`: batches were committed without the sink."""
+"""`failing`: no batch acknowledged since the last failure; `behind`: batches were committed without it."""
 Kept = Literal["stream", "file", "lost"]
-"""Where the events of a missed batch come from: read again, kept in a file, or gone."""
+"""The origin of a missed batch's events: read again from the stream, stored in a file, or lost."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The sinks of a running flow: each has its own thread, which delivers one batch after the other.
 
-A sink either takes part in the current batch or is behind: then it delivers its backlog, in order and each
-batch under its own number, until the backlog is empty. No sink waits for another.
+A sink either gets the current batch or is behind: then it delivers its backlog, in order and each batch under
+its own number, until the backlog is empty. No sink waits for another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JOIN_S = 5.0
-"""Seconds that a thread may take to end; one that hangs is abandoned, and ends with the process."""
+"""Seconds that a thread may take to end; a thread that hangs is abandoned, and ends with the process."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Order:
 
     batch: MicroBatch
     adoption: Adoption | None = None
-    """Makes the delivery a part of the query; None if it starts no jobs."""
+    """Makes the delivery part of the query; None if it starts no jobs."""
     done: bool = False
     error: Exception | None = None
 
@@ -73,24 +73,24 @@ class SinkRunner:
         self.sink, self.context = sink, context
         self.behind = context.ledger.next_gap(sink.id, context.flow.id) is not None
         self.error: Exception | None = None
-        """The error for which the sink is or was behind."""
+        """The error because of which the sink is or was behind."""
         self.failures = 0
-        """Failures in a row while the sink catches up."""
+        """Consecutive failures while the sink catches up."""
         self.attempts: Attempts | None = None
-        """The attempts under way."""
+        """The attempts in progress."""
         self._order: Order | None = None
         self._writer: SinkWriter | None = None
         self._due = 0.0
         self._ending = self._resting = False
         self._cancelled = threading.Event()
         self.moved_at = 0.0
-        """When it last acknowledged a batch, on the monotonic clock."""
+        """When the sink last acknowledged a batch, on the monotonic clock."""
         self.catching_up = False
-        """Whether missed events are being read again; that time does not count for the sink."""
+        """Whether missed events are being read again; this time does not count toward the sink's deadline."""
         self._tag = f"penstock-{uuid.uuid4().hex}"
         """The tag of the jobs that read missed events."""
         self._attempt: Attempt | None = None
-        """The attempt under way."""
+        """The attempt in progress."""
         self._thread = threading.Thread(target=self._run, name=f"sink {sink.id}", daemon=True)
         self._thread.start()
 
@@ -98,17 +98,17 @@ class SinkRunner:
 
     @property
     def free(self) -> bool:
-        """Whether the sink can take the current batch."""
+        """Whether the sink can accept the current batch."""
         return not self.behind and self._order is None
 
     @property
     def hopeless(self) -> bool:
-        """Whether the sink will not retry by itself."""
+        """Whether the sink will not retry on its own."""
         return self.behind and self._due == math.inf
 
     @property
     def hurrying(self) -> bool:
-        """Whether the sink was asked to catch up now, and has not failed since."""
+        """Whether the sink was requested to catch up now, and has not failed since."""
         return self.behind and self._due == 0.0
 
     def give(self, order: Order) -> None:
@@ -142,13 +142,13 @@ class SinkRunner:
             attempt.look()
 
     def rest(self, until: float) -> None:
-        """Start no further delivery, and wait until a point in time for the one under way."""
+        """Start no further delivery, and wait until a point in time for the current one."""
         with self.context.changed:
             self._resting = True
             self.context.changed.wait_for(lambda: self.attempts is None, max(0.0, until - time.monotonic()))
 
     def cancel(self) -> None:
-        """Cancel the delivery under way."""
+        """Cancel the current delivery."""
         self._cancelled.set()
         with self.context.changed:
             self._ending = True
@@ -272,7 +272,7 @@ class SinkRunner:
     def _write(self, events: ComputedEvents, delivery: DeliveryId, attempts: Attempts) -> Delivered:
         context = self.context
         context.permitted()
-        # Links may have changed since the last batch. Names are looked up when a connection is opened.
+        # Links may have changed since the last batch. Names are resolved when a connection is opened.
         context.flow.site.policy.require(self.sink.component, resolve=self._writer is None)
         if self._writer is None:
             self._writer = self.sink.component.open(context.flow.site)
@@ -287,7 +287,7 @@ class SinkRunner:
             self._attempt = None
         if interrupted:
             writer.close()
-            self._writer = None  # cancelled for good: the next attempt opens another
+            self._writer = None  # cancelled permanently: the next attempt opens another
         if not isinstance(outcome, Exception):
             return outcome
         if interrupted and not self._cancelled.is_set():

@@ -1,1 +1,1 @@
-"""Dead letters and everything else that the steps of a flow report beside their events."""
+"""Dead letters, and other reports of the steps of a flow."""

@@ -1,4 +1,4 @@
-"""The number of dead letters by step and code, counted without reading any letter twice."""
+"""The number of dead letters by step and code, counted incrementally."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from penstock.streams.events import conform
 from penstock.streams.log import Log
 
 BLOCK = 10_000
-"""Letters in a block: when retention removes the oldest, only one block is counted again."""
+"""Letters per block: when retention removes the oldest letters, only one block is counted again."""
 
 COUNT_S = 2.0
-"""Seconds after which counting stops, to continue the next time."""
+"""Seconds after which counting stops; the next call continues."""
 
 Kind = tuple[str, str]
 """The step that failed, and the code of the failure."""
@@ -36,7 +36,7 @@ class _Block:
 
 
 def _pairs(by_kind: Mapping[Kind, int]) -> list[tuple[Kind, int]]:
-    """Counts between processes: a key of JSON cannot be a pair."""
+    """Counts for transfer between processes: a JSON key cannot be a pair."""
     return list(by_kind.items())
 
 
@@ -50,7 +50,7 @@ class Counts:
 
     by_kind: Annotated[Mapping[Kind, int], PlainSerializer(_pairs), BeforeValidator(_unpaired)]
     complete: bool
-    """Whether all of them are counted."""
+    """Whether all letters are counted."""
 
     @property
     def total(self) -> int:
@@ -59,7 +59,7 @@ class Counts:
 
 
 class Census:
-    """Counts the letters of one flow in a stream, and remembers what it has counted."""
+    """Counts the letters of one flow in a stream, and caches the counts by block."""
 
     def __init__(self, log: Log, flow: str) -> None:
         self.log, self._flow = log, flow

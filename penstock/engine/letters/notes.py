@@ -30,7 +30,7 @@ SOURCE = "$source"
 
 @dataclass(frozen=True)
 class Note:
-    """A row that left the flow, or something said by a step."""
+    """A row that left the flow, or a log line of a step."""
 
     kind: str
     step: str
@@ -52,13 +52,13 @@ class Report:
     """The report of a batch: figures and notes."""
 
     taken: int
-    """Events that came from the source."""
+    """Events read from the source."""
     given: Mapping[str, int]
-    """Events that left a step, by step; of neighbouring Python steps only by the last."""
+    """Output events by step; for adjacent Python steps only of the last one."""
     latest: Mapping[str, int]
     """The latest time of its events in milliseconds, by input, if the flow has a watermark."""
     late: Mapping[str, int]
-    """By step: events of another stream than the flow's own that were too late."""
+    """Late events by step, of streams other than the flow's own."""
     spool: Path
     """The directory of the notes."""
 
@@ -74,7 +74,7 @@ class Report:
         return cls(given.pop(SOURCE, 0), given, latest, late, spool)
 
     def notes(self) -> Iterator[Note]:
-        """The notes, as an iterator: there may be as many as events."""
+        """The notes, as an iterator: there may be one for each event."""
         return notes_in(self.spool)
 
 
@@ -84,13 +84,13 @@ def notes_in(spool: Path) -> Iterator[Note]:
 
 
 class Watch:
-    """Takes the notes out of the frames of a plan."""
+    """Removes the notes from the frames of a plan, and spools them."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
 
     def figures(self, df: DataFrame, name: str, figures: list[Column]) -> DataFrame:
-        """The frame, with figures taken of all its rows under a name where they are wanted."""
+        """The frame; a subclass may observe figures of all its rows under a name."""
         return df
 
     def events(self, noted: DataFrame) -> DataFrame:
@@ -102,10 +102,10 @@ class Watch:
 
 
 class StreamWatch(Watch):
-    """Takes the figures of a streaming query too, but for those that are known without.
+    """Also observes the figures of a streaming query, except those that are known otherwise.
 
-    Spark computes all columns of all rows up to the point where it observes them, so that it cannot leave out
-    columns and rows that nothing behind it needs.
+    Spark computes all columns of all rows up to the point where it observes them, so it cannot prune columns
+    and rows that are not needed afterwards.
     """
 
     def __init__(self, known: Container[str] = ()) -> None:

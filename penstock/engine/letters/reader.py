@@ -20,19 +20,19 @@ from penstock.streams.events import HEADERS, KEY, VALUE, conform
 from penstock.streams.log import Chunk, Log
 
 LOOK_S = 2.0
-"""Seconds that the search for one page may take; the next page continues there."""
+"""Seconds that the search for one page may take; the next page continues from there."""
 
 PAGE_BYTES = 4 * 1024 * 1024
 
 FEWEST_READ, MOST_READ = 256, 16_384
-"""Offsets that are read at a time from the end backward: more each time, while few letters match."""
+"""The number of offsets per read from the end backward: doubled each time, while few letters match."""
 
 
 @dataclass(frozen=True)
 class Letter:
     """A dead letter as it is stored in its stream."""
 
-    # Between processes: bytes need not be text.
+    # For transfer between processes: bytes need not be text.
     __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     offset: int
@@ -42,13 +42,13 @@ class Letter:
     headers: Mapping[str, str]
     mark: Mark
     obstacle: Problem | None = None
-    """Why it cannot be replayed in the current revision, as far as that is known without running it."""
+    """The reason why it cannot be replayed in the current revision, if known without running it."""
     in_input: bool = False
-    """Whether the input stream of the flow still has its original event."""
+    """Whether the input stream of the flow still has the original event."""
 
     @property
     def step(self) -> str:
-        """The processor or sink that could not take the event."""
+        """The processor or sink that could not process the event."""
         return self.headers.get("step", "")
 
     @property
@@ -58,7 +58,7 @@ class Letter:
 
     @property
     def attempt(self) -> int:
-        """The number of times the event was tried."""
+        """The number of attempts to process the event."""
         return int(self.headers.get("attempt", 1))
 
     @property
@@ -91,7 +91,7 @@ class Wanted:
     step: str | None = None
     code: str | None = None
     contains: str | None = None
-    """Text in the stored event or in the reason."""
+    """A text that the stored event or the reason contains."""
     states: frozenset[State] = STATES
     source_offset: int | None = None
     """The offset of the event in the stream that the flow reads."""
@@ -144,7 +144,7 @@ class Letterbox:
         return Found(letters, None)
 
     def at(self, offsets: Iterable[int]) -> dict[int, Letter]:
-        """The letters at some offsets; offsets without one are left out."""
+        """The letters at some offsets; offsets without a letter are omitted."""
         bounds = self.log.bounds()
         asked = sorted(offset for offset in set(offsets) if bounds.first <= offset < bounds.next)
         found: dict[int, Letter] = {}
@@ -175,7 +175,7 @@ class Letterbox:
             yield Letter(chunk.base + at, moment, value or b"", key, headers, mark)
 
     def _fitting(self, batch: pa.RecordBatch, wanted: Wanted) -> pa.Array:
-        """The rows that match the filter, whatever their state."""
+        """The rows that match the filter, regardless of their state."""
         fits = pc.equal(header(batch, "flow"), self.flow)
         source = None if wanted.source_offset is None else str(wanted.source_offset)
         for name, text in (("step", wanted.step), ("code", wanted.code), ("offset", source)):

@@ -1,4 +1,4 @@
-"""Reasons why a SQL step fails on events: a batch reports only that it does, so the step is run again."""
+"""The reasons why a SQL step fails on events: a batch only reports the failure, so the step is run again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 EXPLAINED = 3
-"""The most events of a step and batch whose exact reason is determined."""
+"""The maximum number of events per step and batch for which the exact reason is determined."""
 
 SOURCE = "source"
 
@@ -36,14 +36,14 @@ def inputs_of(plan: Plan) -> Mapping[str, StructType]:
 
 
 class Reasons:
-    """Finds out why events of one batch have failed."""
+    """Determines why events of one batch have failed."""
 
     def __init__(self, plan: Plan, spark: SparkSession) -> None:
         self._plan, self._spark = plan, spark
         self._known: Counter[str] = Counter()
 
     def explained(self, faults: Sequence[Note]) -> list[Note]:
-        """The notes with the reasons of those that come from SQL, or from the source without one."""
+        """The notes, with reasons added to notes of SQL steps, and of the source if they have none."""
         return [self._explained(note) for note in faults]
 
     def _explained(self, note: Note) -> Note:
@@ -62,7 +62,7 @@ class Reasons:
 
 
 def reason(part: Part[Processor], schema: StructType, row: str, spark: SparkSession) -> tuple[str, str]:
-    """The code and the message with which a step fails on an event, alone and not caught."""
+    """The code and the message with which a step fails on a single event."""
     from pyspark.sql import functions as f
 
     # A local table: Spark computes a projection of it while it plans, without a job.

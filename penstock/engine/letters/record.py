@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CHUNK_NOTES, CHUNK_BYTES = 10_000, 4 * 1024 * 1024
-"""The most notes, and the most bytes of events in them, that are held in memory."""
+"""The maximum number of notes, and of bytes of their events, that are held in memory."""
 
 
 class Recorder:
@@ -37,7 +37,7 @@ class Recorder:
         self._open_ms = sum(part.component.open_ms() for part in plan.flow.processors)
 
     def record(self, report: Report, delivery: DeliveryId) -> None:
-        """Keep the letters and the late events of a batch, count its steps, and log what they said."""
+        """Store the letters and the late events of a batch, count its steps, and write their log lines."""
         tally = _Tally()
         faults = self._faults(delivery, tally)
         late = {
@@ -66,7 +66,7 @@ class Recorder:
             clock.saw(delivery.lineage, delivery.batch, report.latest, self._open_ms)
 
     def rejected(self, events: Iterable[Rejected], delivery: DeliveryId) -> int:
-        """Store the events of a batch that a sink has rejected as dead letters; their number."""
+        """Store the events of a batch that a sink has rejected as dead letters; returns their number."""
         tally = _Tally()
         faults = self._faults(delivery, tally)
         for each in events:
@@ -84,7 +84,7 @@ class Recorder:
             explained = reasons.explained(notes)
             written = self._letters.write(explained, delivery, chunk=chunk)
             self._counters.lettered(written)
-            if written:  # else they were stored before a crash
+            if written:  # otherwise they were stored before a crash
                 tally.letter(explained)
 
         return _Chunks(write)
@@ -120,7 +120,7 @@ class Recorder:
 
     def _count(self, report: Report, tally: _Tally) -> None:
         """Count events in, out, dropped and failed by processor. Python steps report their own counts."""
-        before = report.taken - tally.lost  # found while they were read
+        before = report.taken - tally.lost  # found while events were read
         if malformed := tally.errors["source"]:
             self._counters.stepped("source", before + malformed, before, malformed, None)
         for step in self._plan.steps:
@@ -141,7 +141,7 @@ class _Tally:
         self.late: Counter[str] = Counter()
         self.lost = 0
         self.stats: dict[str, tuple[int, int, float]] = {}
-        """By step in Python: events in, events out, milliseconds."""
+        """Events in, events out and milliseconds, by Python step."""
         self.letters: Counter[tuple[str, str]] = Counter()
         """The number of stored letters, by step and code."""
         self.reasons: dict[tuple[str, str], str | None] = {}
@@ -168,9 +168,9 @@ class _Tally:
 
 
 class _Chunks:
-    """Notes, written in chunks: a batch may have more of them than there is memory.
+    """Notes, written in chunks: a batch may have more notes than fit in memory.
 
-    A repeated batch is cut at the same places, so each chunk is recognized by its number.
+    A repeated batch is split at the same places, so each chunk is recognized by its number.
     """
 
     def __init__(self, write: Callable[[Sequence[Note], int], None]) -> None:

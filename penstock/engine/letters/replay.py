@@ -1,8 +1,8 @@
-"""Replaying dead letters: through the steps of the present revision, to the sinks, once.
+"""Replay of dead letters: through the steps of the current revision, to the sinks, once.
 
-Letters are replayed in slices. A slice keeps its name, under which each sink gets it: an interrupted slice
-that is repeated is the same batch to an idempotent sink (invariant 4). An event that fails again becomes a
-new letter before the old one counts as replayed (invariant 7).
+Letters are replayed in slices. A slice has a fixed name, under which each sink gets it: if an interrupted
+slice is repeated, it is the same batch to an idempotent sink (invariant 4). An event that fails again becomes
+a new letter before the old one counts as replayed (invariant 7).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SLICE = 1000
-"""Letters that are replayed together."""
+"""The maximum number of letters that are replayed together."""
 
 
 class RefusedLetter(Problem):
-    """A letter that cannot be replayed, and why."""
+    """A letter that cannot be replayed, with the reason."""
 
     offset: int = Field(description="Offset of the letter.")
 
@@ -76,18 +76,18 @@ class _Run:
     slice: Slice
     fitting: Fitting
     failed: set[int | None] = field(default_factory=set)
-    """The failures of the replay, by `offset` in `$event`."""
+    """The events that failed in the replay, by `offset` in `$event`."""
     touched: bool = False
     """Whether a sink may have received events."""
 
     @property
     def letters(self) -> Iterator[Letter]:
-        """The letters that fit their entry."""
+        """The letters that match the columns of their entry."""
         return (letter for those in self.fitting.letters.values() for letter in those)
 
 
 class Redelivery:
-    """Replays letters of a flow. `permitted` raises if this process must not write any more."""
+    """Replays letters of a flow. `permitted` raises if this process may no longer write."""
 
     def __init__(
         self, flow: Flow, spark: SparkSession, box: Letterbox, permitted: Callable[[], None] = lambda: None
@@ -172,7 +172,7 @@ class Redelivery:
         return entry, _Run(part, self._entries.table(entry, list(letters.values())))
 
     def _deliver(self, entry: Entry, run: _Run) -> None:
-        """Run a slice through the steps and the sinks, then store the events that failed."""
+        """Run a slice through the steps, deliver it to the sinks, then store the events that failed."""
         plan = plan_frame(self._flow, self._entries.frame(run.fitting.table), Watch(), first=entry.first)
         with TemporaryDirectory(prefix="penstock-replay-") as directory:
             spool = Path(directory) / "spool"
@@ -221,7 +221,7 @@ class Redelivery:
                 first = before[0]
                 known: int | None = first.source_offset
                 told.append({"attempt": first.attempt + 1, "replay_of": first.offset})
-            else:  # an event that a step has made
+            else:  # an event created by a step
                 known = None
                 told.append({"attempt": 1 + max(letter.attempt for letter in run.letters)})
             notes.append(replace(note, event={**note.event, "offset": known}))
@@ -239,7 +239,7 @@ class Redelivery:
 
 
 def _parts(letters: Sequence[Letter], whole: bool) -> Iterator[list[Letter]]:
-    """Letters in slices: those of one event in one slice if its source is read again, else in several."""
+    """Split letters into slices: letters of one event share a slice only if the source is read again."""
     seen: dict[int, int] = {}
     parts: list[list[Letter]] = [[]]
     for letter in letters:

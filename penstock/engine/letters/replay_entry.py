@@ -1,7 +1,7 @@
-"""The place where a replayed dead letter enters its flow, and the row it enters as.
+"""The entry at which a replayed dead letter enters its flow, and the row with which it enters.
 
-A letter holds the input of its step, so it can enter right before that step. To begin at the start, its event
-is read again from the source, if the source can do that.
+A letter holds the input of its step, so it can enter right before that step. To replay it from the start, its
+event is read again from the source, if the source supports that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Begin = Literal["step", "start"]
 START, SOURCE = "start", "source"
 
 MOST_RANGES = 16
-"""The most ranges in which scattered events are read from the source."""
+"""The maximum number of ranges in which scattered events are read from the source."""
 
 
 class Unfit(Exception):
@@ -46,14 +46,14 @@ class Entry:
 
     name: str
     first: int
-    """Number of the first processor they go through."""
+    """The number of the first processor that they pass through."""
     sink: str | None = None
-    """The only sink that gets them."""
+    """The only sink that gets the letters; None: all sinks."""
 
 
 @dataclass
 class Fitting:
-    """Letters as a table with the columns of their entry, and those that do not fit."""
+    """Letters as a table with the columns of their entry, and the letters that do not match them."""
 
     table: pa.Table
     letters: dict[int, list[Letter]] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Fitting:
 
 
 class Entries:
-    """The entries of a flow in its present revision."""
+    """The entries of a flow in its current revision."""
 
     def __init__(self, plan: Plan, spark: SparkSession) -> None:
         self._plan, self._flow, self._spark = plan, plan.flow, spark
@@ -72,7 +72,7 @@ class Entries:
         self._rereadable = source.reread(spark, plan.flow.site, 0, 0) is not None
 
     def entry(self, letter: Letter, begin: Begin) -> Entry:
-        """Where a letter enters; raises `Unfit` if it cannot."""
+        """The entry of a letter; raises `Unfit` if the letter cannot be replayed."""
         own = _own(letter)
         if begin == "step" or own in (f"step/{SOURCE}", *(f"step/{step}" for step in self._steps[:1])):
             return self.named(own)
@@ -80,7 +80,7 @@ class Entries:
         return self.named(START)
 
     def named(self, name: str) -> Entry:
-        """The entry of a name; raises `Unfit` if the flow does not have it, or steps after it remember."""
+        """The entry with a name; raises `Unfit` if it does not exist, or a step after it is stateful."""
         return entry_named(self._flow, name)
 
     def table(self, entry: Entry, letters: Sequence[Letter]) -> Fitting:
@@ -88,7 +88,7 @@ class Entries:
         return self._reread(letters) if entry.name == START else self._decoded(entry, letters)
 
     def frame(self, table: pa.Table) -> DataFrame:
-        """A table as one partition, so that steps in Python see it whole."""
+        """A table as a single partition, so that Python steps get all rows at once."""
         return frame_of(self._spark, table).coalesce(1)
 
     def _decoded(self, entry: Entry, letters: Sequence[Letter]) -> Fitting:
@@ -159,7 +159,7 @@ class Entries:
 
 
 def entry_named(flow: Flow, name: str) -> Entry:
-    """The entry of a name; raises `Unfit` if the flow does not have it, or steps after it remember."""
+    """The entry with a name; raises `Unfit` if it does not exist, or a step after it is stateful."""
     part, _, part_id = name.partition("/")
     steps, sinks = [step.id for step in flow.processors], [sink.id for sink in flow.sinks]
     if part == "sink":
@@ -180,7 +180,7 @@ def entry_named(flow: Flow, name: str) -> Entry:
 
 
 def obstacle(flow: Flow, letter: Letter) -> Problem | None:
-    """Why a letter cannot be replayed from its step, as far as the document of its flow shows."""
+    """The reason why a letter cannot be replayed from its step, if it is known from the flow's document."""
     try:
         entry_named(flow, _own(letter))
         _require_sinks(flow, letter)
@@ -195,7 +195,7 @@ def _own(letter: Letter) -> str:
 
 
 def _require_sinks(flow: Flow, letter: Letter) -> None:
-    """Raise if no sink is left of those that a step has chosen for the event."""
+    """Raise if none of the sinks that a step has chosen for the event still exists."""
     chosen = letter.event["sinks"]
     if chosen is not None and not set(chosen) & {sink.id for sink in flow.sinks}:
         message = f"the event is for the sink '{chosen[0]}', which no longer exists"
@@ -208,7 +208,7 @@ def identity(letter: Letter) -> int:
 
 
 def ranges(offsets: Sequence[int], most: int = MOST_RANGES) -> list[tuple[int, int]]:
-    """Few ranges that cover ascending offsets: cut where the gaps are largest."""
+    """Up to `most` ranges that cover ascending offsets, split at the largest gaps."""
     gaps = sorted(range(1, len(offsets)), key=lambda i: offsets[i - 1] - offsets[i])[: most - 1]
     cuts = sorted(i for i in gaps if offsets[i] - offsets[i - 1] > 1)
     starts, ends = [0, *cuts], [*cuts, len(offsets)]
@@ -216,11 +216,11 @@ def ranges(offsets: Sequence[int], most: int = MOST_RANGES) -> list[tuple[int, i
 
 
 def _row(letter: Letter, columns: pa.Schema) -> tuple[Any, ...]:
-    """The event of a letter as a row; raises `Unfit` if it is none."""
+    """The event of a letter as a row; raises `Unfit` if it does not match the columns."""
     rows, names = rows_of(columns), {name.lower(): name for name in columns.names}
     try:
         event = load(letter.text, exact=rows.exact)
-        if isinstance(event, dict):  # in Spark, names are the same whatever their case
+        if isinstance(event, dict):  # in Spark, names are case-insensitive
             event = {names.get(name.lower(), name): value for name, value in event.items()}
         row = rows.row(event)
     except Mismatch as mismatch:

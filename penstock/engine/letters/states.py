@@ -1,9 +1,9 @@
 """Edits and states of dead letters.
 
-The stream of letters never changes, so edits and states are kept beside it: in a SQLite file in the directory
-of the flow, written by the server (edits) and by a worker (replays). A replay is on disk before anything is
-delivered, so that an interrupted replay continues under the same name, and an idempotent sink takes no event
-twice (invariant 4).
+The stream of letters is immutable, so edits and states are stored separately: in a SQLite file in the
+directory of the flow, written by the server (edits) and by a worker (replays). A replay is on disk before
+anything is delivered, so that an interrupted replay resumes under the same name, and an idempotent sink
+stores no event twice (invariant 4).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ State = Literal["new", "replaying", "replayed", "discarded"]
 STATES: frozenset[State] = frozenset(get_args(State))
 
 Outcome = Literal["delivered", "failed_again", "sent"]
-"""`sent`: its original event was appended to the input of the flow again."""
+"""`sent`: the original event was appended to the input of the flow again."""
 
 FILE, LOCK = "letters.sqlite", "letters.lock"
 
 BUSY_S = 10.0
-"""Seconds that a writer waits for another."""
+"""Seconds that a writer waits for another writer."""
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS letters (stream TEXT NOT NULL, number INTEGER NOT NULL,
@@ -71,13 +71,13 @@ class Slice:
     request: str
     number: int
     target: str
-    """The entry where the letters begin."""
+    """The name of the entry at which the letters enter the flow."""
     offsets: tuple[int, ...]
 
 
 @contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """Hold the exclusive right to replay letters of a flow; Conflict if another process has it."""
+    """Hold the lock for replaying letters of a flow; raises `Conflict` if another process has it."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / LOCK).open("w") as file:
         try:
@@ -125,14 +125,14 @@ class Marks:
         }
 
     def states(self) -> dict[State, int]:
-        """How many letters are in each state but the first."""
+        """The number of letters in each state except `new`."""
         query = "SELECT state, COUNT(*) FROM letters WHERE stream = ? AND state <> 'new' GROUP BY state"
         return dict(self._db.execute(query, (self._stream,)).fetchall())
 
     # People
 
     def edit(self, offset: int, event: str | None) -> None:
-        """Put another event in the place of a letter's; None: its own again."""
+        """Replace the event of a letter; None restores the original event."""
         at = None if event is None else time.time()
         with self._changing(offset, allowed=("new",)) as key:
             self._db.execute(
@@ -141,7 +141,7 @@ class Marks:
             )
 
     def discard(self, offset: int, *, cut_off: bool = False) -> None:
-        """Mark a letter as discarded; with `cut_off` also one whose replay was interrupted."""
+        """Mark a letter as discarded; with `cut_off`, also if its replay was interrupted."""
         begun: tuple[State, ...] = ("replaying",) if cut_off else ()
         with self._changing(offset, allowed=("new", "discarded", *begun)) as key:
             self._set(key, "discarded")
@@ -183,7 +183,7 @@ class Marks:
             )
 
     def release(self, part: Slice, offsets: Sequence[int]) -> None:
-        """Give letters of a slice the state back that they had before the replay."""
+        """Reset letters of a slice to their state before the replay."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE letters SET state = before, before = NULL, request = NULL, slice = NULL"
@@ -219,7 +219,7 @@ class Marks:
             self._forget(part)
 
     def forget_before(self, first: int) -> None:
-        """Forget letters below an offset, which retention has removed."""
+        """Delete the marks of letters below an offset, which retention has removed."""
         with self._transaction():
             for table in ("letters", "replays"):
                 self._db.execute(

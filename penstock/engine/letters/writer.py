@@ -1,6 +1,6 @@
-"""Dead letters: events that a flow could not process, kept in a separate stream (invariant 7).
+"""Dead letters: events that a flow could not process, stored in a separate stream (invariant 7).
 
-A letter is an event: its value is the input of the failed step, as JSON, and its headers give the reason. It
+A letter is an event: its value is the input of the failed step, as JSON, and its headers state the reason. It
 is read like any event of a stream.
 """
 
@@ -41,9 +41,9 @@ class Letters:
         *,
         chunk: int = 0,
     ) -> int:
-        """Store a chunk of the events that a batch could not process; the number of new letters.
+        """Store a chunk of the events that a batch could not process; returns the number of new letters.
 
-        A chunk that is repeated adds nothing. `told` has further headers for each.
+        A repeated chunk adds nothing. `told` has additional headers for each letter.
         """
         if not faults:
             return 0

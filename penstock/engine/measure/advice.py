@@ -1,4 +1,4 @@
-"""The bottleneck of a measured run in one sentence, and what can be done about it."""
+"""The bottleneck of a measured run in one sentence, with advice."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from penstock.engine.measure.figures import Figures
 from penstock.plurals import plural
 
 MANY_LETTERS = 0.05
-"""The share of events that, as dead letters, slow a pipeline down: each is written with its reason."""
+"""The share of dead letters above which they slow a pipeline down: each is written with its reason."""
 
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What takes most of the time."""
+    """The largest part of the time, and how to reduce it."""
 
     what: str
     advice: str

@@ -1,4 +1,4 @@
-"""Two versions of a flow, measured in turns."""
+"""Comparison of two versions of a flow, measured alternately."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast the second version is as the first."""
+        """The speed of the second version relative to the first."""
         return median_rate(self.second) / median_rate([*self.first, *self.again])
 
     @property
     def noise(self) -> float:
-        """How many times as fast the fastest run of the first version is as its slowest."""
+        """The speed of the first version's fastest run relative to its slowest."""
         rates = [figures.rate for figures in (*self.first, *self.again)]
         return max(rates) / min(rates)
 

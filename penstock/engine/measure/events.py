@@ -1,4 +1,4 @@
-"""The events that a flow is measured on: recorded ones, those of a finite source, or generated ones."""
+"""The events that a flow is measured on: recorded, from a finite source, or generated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Input:
     about: str
     """The origin of the events, in words."""
     source: Callable[[int | None], Source] = field(repr=False)
-    """The source of the first events, up to a number; None: of all of them."""
+    """Returns the source of the first events, up to a number; None: of all events."""
     events: int | None
     """The number of events, counted without the engine; None if the source cannot count them."""
     bytes: int | None = None
@@ -41,7 +41,7 @@ class Input:
 def input_of(flow: Flow, wanted: int) -> Input:
     """The last `wanted` events of the stream that a flow reads, or the events of its finite source.
 
-    A stream without events gets generated ones. Its place must then be one that may be written to.
+    Events are generated into a stream without events, whose directory must then be writable.
     """
     source = flow.source.component
     place = source.reads(flow.site)
@@ -66,7 +66,7 @@ def input_of(flow: Flow, wanted: int) -> Input:
 
 
 def _recorded(source: Source, place: StreamPlace, wanted: int) -> Input | None:
-    """The newest events of a stream that can be read; None if there are none."""
+    """The newest readable events of a stream; None if there are none."""
     log = LOGS.log(place.directory)
     end = log.bounds().next
     first = max(log.bounds().first, end - wanted)

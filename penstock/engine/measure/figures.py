@@ -19,12 +19,12 @@ STAGES = {
     "commitOffsets": "commit",
     "other": "other",
 }
-"""The stages of a micro-batch in order, as Spark calls them, and in words."""
+"""The stages of a micro-batch in order: Spark's names, and their descriptions."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of all micro-batches."""
+    """The time of one stage, over all micro-batches."""
 
     name: str
     total_ms: float
@@ -34,7 +34,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class StepFigures:
-    """A processor."""
+    """The figures of a processor."""
 
     id: str
     events_in: int
@@ -42,45 +42,45 @@ class StepFigures:
     dropped: int
     letters: int
     ms: float | None
-    """Time in its Python processes; None if Spark runs it as one job with its neighbours."""
+    """Time in its Python processes; None if Spark runs it in one job with adjacent steps."""
     folds: bool
-    """Whether it makes other events of those it gets, as a window does."""
+    """Whether it aggregates its input into other events, as a window does."""
 
 
 @dataclass(frozen=True)
 class Balance:
-    """What has become of the events that were read: `events + made = out + letters + … + folded`."""
+    """The account of the events that were read: `events + made = out + letters + … + folded`."""
 
     events: int
     made: int
-    """Events that steps made beyond those they got, such as rows of a window."""
+    """Events that steps produced in addition to their input, such as rows of a window."""
     out: int
     letters: int
     late: int
     dropped: int
     folded: int
-    """Events that went into windows."""
+    """Events that were aggregated into windows."""
 
     @property
     def missing(self) -> int:
-        """Events without a trace; negative if there are more than there should be."""
+        """Events that are unaccounted for; negative if there are more than expected."""
         gone = self.out + self.letters + self.late + self.dropped + self.folded
         return self.events + self.made - gone
 
 
 @dataclass(frozen=True)
 class Figures:
-    """One run over the input."""
+    """The figures of one run over the input."""
 
     seconds: float
-    """From the start of the query to its end."""
+    """The duration of the query, from start to end."""
     events: int
-    """That the engine has read."""
+    """The number of events that the engine has read."""
     counted: int | None
-    """In the input, counted without the engine; None if the source cannot be counted."""
+    """The number of events in the input, counted without the engine; None if the source can't be counted."""
     batches: int
     jvm_cpu_s: float | None
-    """Processor time of the JVM; None, as the next one, if the flow ran on another machine."""
+    """Processor time of the JVM; None, like `python_cpu_s`, if the flow ran on another machine."""
     python_cpu_s: float | None
     stages: list[Stage]
     steps: list[StepFigures]
@@ -99,7 +99,7 @@ class Figures:
         return (self.jvm_cpu_s + self.python_cpu_s) / self.events * 1e6
 
     def mismatches(self) -> list[str]:
-        """The counts that contradict each other; none if every event is accounted for."""
+        """Descriptions of contradicting counts; empty if every event is accounted for."""
         found = []
         if self.counted is not None and self.counted != self.events:
             found.append(f"the input has {plural(self.counted, 'event')}, but the engine read {self.events}")
@@ -109,12 +109,12 @@ class Figures:
 
 
 def stage_of(name: str, ms: Sequence[float]) -> Stage:
-    """A stage that took these milliseconds, one for each micro-batch."""
+    """The figures of a stage, from its milliseconds in each micro-batch."""
     return Stage(name, sum(ms), statistics.median(ms), max(ms))
 
 
 def steps_of(ops: Mapping[str, Any], folds: Mapping[str, bool]) -> list[StepFigures]:
-    """The counters of the processors, in their order; `folds` has them by id."""
+    """The figures of the processors, in the order of `folds`, which has their ids."""
     counted = ops["processors"]
     return [
         StepFigures(
@@ -132,7 +132,7 @@ def steps_of(ops: Mapping[str, Any], folds: Mapping[str, bool]) -> list[StepFigu
 
 
 def balance_of(ops: Mapping[str, Any], steps: Sequence[StepFigures], *, routed: bool) -> Balance:
-    """The balance by the engine's counters; if events are `routed`, the last step says how many left."""
+    """The balance by the engine's counters; if events are `routed`, the last step has the output count."""
     events, sinks = ops["input_events"], list(ops["sinks"].values())
     last = steps[-1].events_out if steps else sinks[0]["events"]
     made = folded = late = dropped = 0

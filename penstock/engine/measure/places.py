@@ -1,4 +1,4 @@
-"""The site of a measured flow: it reads recorded streams, and writes to a directory of its own."""
+"""The site of a measured flow, which reads recorded streams and writes to its own directory."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ DEAD = "bench.dead"
 LIFE = "bench"
 
 Recorded = Callable[[str], Path | None]
-"""The directory of the log of a stream, by its id; None if this machine has none."""
+"""Returns the directory of a stream's log, by id; None if this machine has none."""
 
 
 class Places:
-    """Makes flows of documents, each with a site below one directory."""
+    """Creates flows from documents, each with a site below one directory."""
 
     def __init__(self, directory: Path, settings: Settings, lookup: Lookup, recorded: Recorded) -> None:
         self._directory, self._settings, self._lookup, self._recorded = directory, settings, lookup, recorded
@@ -36,7 +36,7 @@ class Places:
         self._read: set[str] = set()
 
     def flow(self, raw: Mapping[str, Any], name: str) -> Flow:
-        """The flow of a document, called `name` as a reader of streams."""
+        """The flow of a document; as a reader of streams it has the id `name`."""
         flow = resolve_flow(raw, self._lookup, self._site(raw, name), self._defaults)
         self._read = {*_read(flow)} - written(flow)
         return replace(flow, id=name)
@@ -69,7 +69,7 @@ def _read(flow: Flow) -> list[str]:
 
 
 def written(flow: Flow) -> set[str]:
-    """The streams that steps write to: late events."""
+    """The streams that steps write late events to."""
     named = (getattr(part.component, "late", None) for part in flow.processors)
     return {derive_id(stream) for stream in named if isinstance(stream, str)}
 

@@ -1,4 +1,4 @@
-"""One measured run of a flow, by the code that runs it in a worker."""
+"""One measured run of a flow, by the same code that a worker uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOOK_S = 0.1
 
 Progress = Callable[[int], None]
-"""Gets the number of events that were read so far."""
+"""Called with the number of events that were read so far."""
 
 
 class Interrupted(PenstockError):
@@ -46,7 +46,7 @@ def measure(
 ) -> Figures:
     """Run a flow over the input, or its first `limit` events, into shadow sinks.
 
-    Raises what has failed it, and leaves no cursor in the streams that it reads.
+    Raises the error of a failed run, and leaves no cursor in the streams that it reads.
     """
     clock = BatchClock()
     flow = replace(
@@ -92,7 +92,7 @@ def measure(
 
 
 class _Timings(Counters):
-    """Counters that also keep how long the stages of each micro-batch took."""
+    """Counters that also record the durations of each micro-batch's stages."""
 
     def __init__(self, sinks: Mapping[str, str]) -> None:
         super().__init__(sinks)
@@ -132,7 +132,7 @@ def _cpu_s() -> tuple[float, float]:
     for process in (me, *me.children(recursive=True)):
         try:
             times, name = process.cpu_times(), process.name()
-        except psutil.Error:  # it has just ended, and its parent counts it
+        except psutil.Error:  # it has just ended, and its parent includes its time
             continue
         ended = times.children_user + times.children_system
         if name.startswith("java"):

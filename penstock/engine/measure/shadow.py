@@ -22,7 +22,7 @@ class BatchClock:
     _computed: float | None = None
 
     def batch(self, begins: bool) -> None:
-        """Note that a micro-batch begins, or was delivered with its letters."""
+        """Record that a micro-batch begins, or was delivered with its letters."""
         now = time.perf_counter()
         if begins:
             self._began, self._computed = now, None
@@ -31,20 +31,20 @@ class BatchClock:
             self.deliver_s.append(now - self._computed)
 
     def computed(self) -> None:
-        """Note that a sink has got the current micro-batch: the first sink counts."""
+        """Record that a sink has received the current micro-batch; only the first sink counts."""
         if self._computed is None:
             self._computed = time.perf_counter()
 
 
 def shadowed(part: Part[Sink], clock: BatchClock) -> Part[Sink]:
-    """A sink of a flow in its place, with a writer that counts."""
+    """A shadow of a flow's sink, with a writer that only counts events."""
     real = part.component
 
     def open_writer(self: Sink, site: Site) -> SinkWriter:
         return _Counting(clock, table=real.takes == "table")
 
     members: dict[str, Any] = {"open": open_writer, "__module__": __name__}
-    if isinstance(real, DropSink):  # its own shape lets Spark leave out all columns
+    if isinstance(real, DropSink):  # its own shape lets Spark prune all columns
         members |= {"shape": Sink.shape, "takes": "frame"}
     kind: Any = type(f"Shadow{type(real).__name__}", (type(real),), members)
     values = {name: getattr(real, name) for name in type(real).model_fields}

@@ -1,7 +1,7 @@
 """Analysis of a document without running it.
 
-Structure and references first, for all documents at once; then, with Spark, schemas and every step against
-the columns it will see. Nothing is started and nothing is written.
+First the structure and references, for all documents at once; then, with Spark, schemas and every step
+against its input columns. Nothing is started and nothing is written.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def analyse(
     allow_python: bool = False,
     shapes: Shapes | None = None,
 ) -> Analysis:
-    """Analyse a document. Without `spark` only its structure, references and reach are checked.
+    """Analyze a document. Without `spark` only its structure, references and reach are checked.
 
     Documents may share a session: views that a step registers in it are dropped with the step. With `shapes`
-    they also share what Spark has said of a document of the same shape.
+    they also share Spark's results for documents of the same shape.
     """
     document_id = _id(raw)
     try:
@@ -114,7 +114,7 @@ def analyse(
     except PenstockError as error:
         kept = dict(raw) if isinstance(raw, Mapping) else None
         return Analysis(valid=False, errors=error.problems, document=kept, id=document_id)
-    except Exception as error:  # Spark and plugins may raise anything; other documents are still analysed
+    except Exception as error:  # Spark and plugins may raise anything; other documents are still analyzed
         import structlog
 
         structlog.get_logger().warning("not judged to the end", error=str(error))
@@ -123,7 +123,7 @@ def analyse(
 
 
 def _check_reach(raw: Mapping[str, Any], document: Any, policy: Policy) -> None:
-    """Refuse what the document itself names and must not reach, as far as it is written there."""
+    """Reject files, addresses and variables that the document names and must not reach."""
     problems = refused(what_runs(raw).get("spec"), policy.allows_variable, "spec")
     problems += policy.problems(document.spec, "spec", variables=True)
     problems += misplaced_secrets(raw)
@@ -132,7 +132,7 @@ def _check_reach(raw: Mapping[str, Any], document: Any, policy: Policy) -> None:
 
 
 def misplaced_secrets(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """A problem for each secret in a step that connects to nothing: its value would get into events."""
+    """A problem for each secret in a step without a connection: its value would get into events."""
     spec = what_runs(raw).get("spec")
     steps = spec.get("processors") if isinstance(spec, Mapping) else None
     for i, step in enumerate(steps if isinstance(steps, list) else ()):
@@ -154,7 +154,7 @@ def _connects(step: str) -> bool:
 
 
 def offline(documents: Sequence[Any]) -> tuple[Lookup, Known]:
-    """Lookup among documents that are not in a registry, such as those of one file.
+    """Lookup functions for documents that are not in a registry, such as those of one file.
 
     Streams that are created with their sources count as existing.
     """
@@ -180,7 +180,7 @@ def _id(raw: Any) -> str | None:
 
 
 def needs_spark(raw: Any) -> bool:
-    """Whether Spark has something to say about a document, besides its structure and its references."""
+    """Whether the analysis of a document needs Spark, in addition to its structure and references."""
     if not isinstance(raw, Mapping) or raw.get("kind") in ("Stream", "Secret"):
         return False
     return raw.get("kind") not in ("Task", "Sink") or runs(raw)
@@ -203,7 +203,7 @@ def _deepen(
         try:
             analysis.document = with_schema(raw, pinned(flow, spark).source.component)
         except Invalid as error:
-            # It may be declared before its data exists: it is analysed with a pipeline that uses it.
+            # It may be declared before its data exists: it is analyzed with a pipeline that uses it.
             if any(problem.code != "schema_unknown" for problem in error.problems):
                 raise
             analysis.warnings += error.problems
@@ -215,7 +215,7 @@ def _deepen(
 
 
 def with_schema(raw: Mapping[str, Any], source: Source, *, inline: bool = True) -> dict[str, Any]:
-    """The document with the inferred schema of its source written into it, if it has the source `inline`."""
+    """The document with the inferred schema of its source added, if the source is `inline`."""
     path = {"Pipeline": ("spec", "source"), "Source": ("spec",)}.get(raw["kind"])
     schema = getattr(source, "schema_", None)
     if path is None or schema is None or not inline:
@@ -239,9 +239,9 @@ def _columns(schema: StructType) -> list[Column]:
 
 
 def batch_warnings(flow: Flow) -> Iterator[Problem]:
-    """Thresholds of `batch:` that were set and that the source does not honour."""
+    """A warning for each field of `batch:` that is set and that the source does not support."""
     source = flow.source.component
-    if flow.latency_ms is not None:  # it has set all of them
+    if flow.latency_ms is not None:  # the latency goal sets all of them
         if "availableNow" in source.trigger(flow.batch):
             yield _no_effect("latency", "the pipeline reads the existing events and stops")
         return
@@ -273,7 +273,7 @@ def _no_effect(field: str, why: str) -> Problem:
 
 
 def _check_stream(spec: StreamSpec) -> None:
-    """Check a stream beyond the types of its fields."""
+    """Check the schema of a stream."""
     if spec.schema_ is not None:
         from penstock.streams.schema import arrow_schema
 

@@ -1,4 +1,4 @@
-"""Connection tests of connectors: those in documents, and one that is still being written."""
+"""Connection tests of connectors, in documents and in a form that is still being edited."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Declared:
 
     @property
     def type(self) -> str:
-        """Its type, as the document has it."""
+        """The type of the connector, as written in the document."""
         return str(self.spec.get("type"))
 
 
 def connectors_in(raw: Mapping[str, Any]) -> Iterator[Declared]:
-    """The connectors that a document itself has; those it refers to are in documents of their own."""
+    """The inline connectors of a document; those it refers to are in separate documents."""
     spec = raw.get("spec")
     if not isinstance(spec, Mapping):
         return
@@ -72,9 +72,9 @@ def probe_connector(
     environment: Mapping[str, str] | None = None,
     lookup: Lookup = lambda *_: None,
 ) -> Probe:
-    """Test the connection of a connector. A spec that is not valid has its problems in the result.
+    """Test the connection of a connector. The problems of an invalid spec are part of the result.
 
-    Fields of the place where the connector stands, such as `required` of a sink, are left aside.
+    Fields that are not the connector's own, such as `required` of a sink, are ignored.
     """
     try:
         component = connector_of(role, spec, site.policy, environment, lookup)
@@ -83,7 +83,7 @@ def probe_connector(
         return Probe(problems=error.problems)
     try:
         return component.probe(spark.newSession(), site)
-    except Exception as error:  # a connector of somebody else may raise anything
+    except Exception as error:  # third-party connectors may raise anything
         return Probe(problems=[failure_of(error).problem])
 
 
@@ -94,7 +94,7 @@ def connector_of(
     environment: Mapping[str, str] | None = None,
     lookup: Lookup = lambda *_: None,
 ) -> Source | Sink:
-    """The connector that a spec declares; `NotFound` for an unknown type, `Invalid` with all problems."""
+    """The connector of a spec; raises `NotFound` for an unknown type, or `Invalid` with all problems."""
     classes = catalog(role).classes
     kind = str(spec.get("type"))
     if kind not in classes:

@@ -1,4 +1,4 @@
-"""The site of a flow that is analysed and not run."""
+"""The site of a flow that is analyzed and not run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.specs.validation import parse
 from penstock.streams.home import StreamPlace
 
 NOWHERE = Path("/nonexistent")
-"""Planning never opens a log, so its directory need not be there."""
+"""Planning never opens a log, so its directory need not exist."""
 
 
 def declared_site(
@@ -29,7 +29,7 @@ def declared_site(
     *,
     allow_python: bool = False,
 ) -> Site:
-    """The site where a document would run, with streams as their documents declare them."""
+    """The site of a document for analysis, with streams as declared in their documents."""
     name = derive_id(str((raw.get("metadata") or {}).get("name", "")))
     flow = f"{str(raw.get('kind')).lower()}:{name}"
     pushed_to = f"{flow}.in"
@@ -45,7 +45,7 @@ def declared_site(
 
 
 def declared_stream(name: str, lookup: Lookup, defaults: Mapping[str, Any]) -> StreamSpec:
-    """The settings of a stream by its document; `NotFound` if there is none."""
+    """The settings of a stream from its document; raises `NotFound` if there is none."""
     found = lookup("Stream", derive_id(name))
     if found is None and (pushed := _input_of(derive_id(name), lookup)) is not None:
         return pushed
@@ -70,7 +70,7 @@ def _input_of(stream: str, lookup: Lookup) -> StreamSpec | None:
 
 
 def held_schema(raw: Mapping[str, Any], lookup: Lookup) -> str | None:
-    """The columns of the input stream of a flow, by its source."""
+    """The schema of a flow's input stream, according to its source."""
     source = _source_of(raw, lookup)
     kind: Any = catalog("source").classes.get(str(source.get("type")))
     return kind.input_schema(source) if kind is not None else None

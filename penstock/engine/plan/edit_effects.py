@@ -1,7 +1,7 @@
 """The effects of an edit on a flow, computed before it is saved.
 
-Each part of the flow keeps its state, restarts from the checkpoint, or is reset: then the new flow cannot use
-the checkpoint, and the state of this part is lost unless events are read again.
+Each part of the flow keeps its state, restarts from the checkpoint, or is reset: a reset means that the new
+flow cannot use the checkpoint, and that the state of the part is lost unless events are read again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class EditPlan(BaseModel):
 def plan_edit(
     old: Flow, new: Flow, spark: SparkSession | None = None, checkpoints: Collection[str] | None = None
 ) -> EditPlan:
-    """The effects of an edit that replaces the flow `old` by `new`.
+    """The effects of an edit that replaces the flow `old` with `new`.
 
     Without `spark` the types of the steps' state are not compared. `checkpoints` are the keys of the flow's
     checkpoints: if there are none, nothing can be lost; None means unknown, and counts as the checkpoint of
@@ -80,7 +80,7 @@ def plan_edit(
 
 
 def same_steps(old: Flow, new: Flow) -> bool:
-    """Whether two flows have the same source and processors, and so the same state."""
+    """Whether two flows have the same source and processors, and therefore the same state."""
     return _steps(old) == _steps(new)
 
 
@@ -100,9 +100,9 @@ class _Change:
     before: Memory
     after: Memory
     begun: bool
-    """Whether the flow has a checkpoint at all."""
+    """Whether the flow has any checkpoint."""
     back: bool
-    """Whether it has one that the new flow can continue with."""
+    """Whether the flow has a checkpoint from which the new flow can resume."""
 
     @property
     def fresh(self) -> bool:
@@ -173,7 +173,7 @@ class _Change:
         return _compared(known, part, "processor")
 
     def why(self, known: Part[Any], part: Part[Any]) -> str:
-        """Why a step cannot keep its state."""
+        """The reason why a step cannot keep its state."""
         if self.moved:
             return f"{IT} belongs to the old source"
         if not part.component.stateful:
@@ -210,13 +210,13 @@ class _Change:
 
 
 def _shared(flow: Flow, other: Flow) -> list[str]:
-    """The ids of a flow's processors that another one has too, in order."""
+    """The ids of a flow's processors that another flow also has, in order."""
     ids = {part.id for part in other.processors}
     return [part.id for part in flow.processors if part.id in ids]
 
 
 def _beginning(flow: Flow) -> str:
-    """The position where a new checkpoint of a flow begins."""
+    """The position at which a new checkpoint of a flow begins."""
     place = flow.source.component.reads(flow.site)
     cursor = None if place is None else cursor_in(LOGS.log(place.directory), flow.site.flow)
     if cursor is not None:

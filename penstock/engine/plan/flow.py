@@ -1,8 +1,8 @@
-"""The one runtime form: a flow is an input, ordered processors and one or more outputs.
+"""Flows: the common runtime form of documents, with a source, ordered processors and one or more sinks.
 
-Every kind that runs becomes one: a Pipeline, a Task between streams, a Source that publishes into a stream
-and a Sink that subscribes to one. Resolving means: variables filled in, defaults merged, references followed.
-Each part keeps its place in the document, so that later errors can name it.
+Every document that runs becomes a flow: a Pipeline, a Task between streams, a Source that publishes into a
+stream and a Sink that subscribes to one. Resolving substitutes variables, merges defaults and follows
+references. Each part keeps its place in the document, so that later errors can name it.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from penstock.specs.validation import parse
 from penstock.specs.variables import resolve
 
 Lookup = Callable[[str, str], Mapping[str, Any] | None]
-"""The document of a kind and id, as it was written."""
+"""Returns the document of a kind and id, as written."""
 
 C = TypeVar("C", Source, Sink, Processor)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a part of a flow was written: in the pipeline itself, or in a document it refers to."""
+    """The place of a part in its document: in the pipeline itself, or in a document it refers to."""
 
     path: str
     via: str | None = None
@@ -66,14 +66,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Part(Generic[C]):
-    """A source, processor or sink in its place."""
+    """A source, processor or sink, with its place in the document."""
 
     id: str
     component: C
     place: Place
     required: bool = True
     when: str | None = None
-    """For a sink: the SQL condition that chooses its events."""
+    """For a sink: the SQL condition that selects its events."""
     effort: Effort = field(default_factory=Effort)
     """For a sink: attempts, backoff and deadline."""
 
@@ -93,13 +93,13 @@ class Flow:
 
     @property
     def position_key(self) -> str:
-        """Stays the same while offsets keep their meaning."""
+        """A key of the source's position: it stays the same while offsets keep their meaning."""
         fields = self.source.component.position_of(self.site)
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
     def cursors(self) -> set[tuple[str, Path]]:
-        """The cursors of the flow: name of the reader, and directory of the stream. Steps are readers too."""
+        """The cursors of the flow: reader name and stream directory. Steps may be readers, too."""
         site = self.site
         reading = [(site.flow, self.source.component.reads(site))]
         reading += [(reader_of(site, part.id), part.component.reads(site)) for part in self.processors]
@@ -112,22 +112,22 @@ class Flow:
 
     @property
     def in_python(self) -> bool:
-        """Whether it has a step in Python."""
+        """Whether the flow has a Python step."""
         return any(isinstance(part.component, BatchProcessor) for part in self.processors)
 
     @property
     def by_offset(self) -> bool:
-        """Whether its events are read from a stream, in batches that begin at offsets."""
+        """Whether the flow reads a stream, in batches that begin at offsets."""
         return self.source.component.reads(self.site) is not None
 
     @property
     def latency_ms(self) -> int | None:
-        """The latency goal, if it has one."""
+        """The latency goal of the flow, if it has one."""
         return self.batch.latency_ms if isinstance(self.batch, PacedBatch) else None
 
     @property
     def delay_ms(self) -> int:
-        """Milliseconds that the watermark stays behind the latest event, the same for all stateful steps."""
+        """Milliseconds that the watermark lags the latest event, the same for all stateful steps."""
         return max((part.component.delay_ms() for part in self.remembering), default=0)
 
 
@@ -140,14 +140,14 @@ def resolve_flow(
 ) -> Flow:
     """The flow of a document, or `Invalid` with every problem.
 
-    A Source that publishes nowhere by itself has a flow without sinks: enough to judge it, not to run it.
+    A Source that does not publish to a stream has a flow without sinks, which can be analyzed but not run.
     """
     resolver = _Resolver(lookup, site, defaults or {}, os.environ if environment is None else environment)
     return resolver.flow(raw)
 
 
 def output_ids(streams: Sequence[str]) -> list[str]:
-    """The ids of a task's outputs: the names of their streams, numbered if several write to one stream."""
+    """The ids of a task's outputs: the ids of their streams, numbered if several write to the same stream."""
     seen: Counter[str] = Counter()
     ids = []
     for stream in map(derive_id, streams):
@@ -229,7 +229,7 @@ class _Resolver:
         return Flow(document.id, source, [], [sink], self.site, batch, spec.restart)
 
     def dead_letters(self, stream: str, source: Part[Source] | None) -> None:
-        """Check the stream for dead letters: it must be raw, and not the one that the flow reads."""
+        """Check the stream for dead letters: it must be raw, and not the stream that the flow reads."""
         path = "spec.dead_letters"
         try:
             place = place_of(self.site, stream, field=path)
@@ -246,7 +246,7 @@ class _Resolver:
             self.problems.append(Problem(code="dead_letters_loop", message=message, path=path))
 
     def outputs(self, outputs: list[TaskOutput]) -> list[Part[Sink]]:
-        """A sink for each output, called after its stream."""
+        """A sink for each output, named after its stream."""
         ids = output_ids([output.stream for output in outputs])
         return [
             Part(sink, StreamSink(stream=output.stream), Place(f"spec.outputs[{i}]"), when=output.when)
@@ -254,7 +254,7 @@ class _Resolver:
         ]
 
     def document(self, raw: Mapping[str, Any]) -> Any:
-        raw = what_runs(raw)  # a sample event may hold anything, "${" too
+        raw = what_runs(raw)  # sample events may contain anything, even "${"
         policy = self.site.policy
         reads = policy.reads(self.lookup)
         spec, problems = resolve(
@@ -320,7 +320,7 @@ class _Resolver:
 
 
 def _with_able_parts(flow: Flow) -> Flow:
-    """The flow, or `Invalid` if it has a latency goal and a part that cannot be paced."""
+    """The flow; raises `Invalid` if it has a latency goal and a part that cannot be paced."""
     if flow.latency_ms is None:
         return flow
     source = flow.source.component
@@ -337,7 +337,7 @@ def _effort(spec: Effort) -> Effort:
 
 
 def _named(parts: list[Part[Processor]]) -> list[Part[Processor]]:
-    """Steps without an id are called after their type, numbered from the second on."""
+    """Name steps without an id after their type, numbered from the second on."""
     taken = Counter(part.id for part in parts if part.id)
     named = []
     for part in parts:

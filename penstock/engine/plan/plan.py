@@ -1,4 +1,4 @@
-"""From a flow to DataFrames: the one way for running, validating and testing a pipeline.
+"""Planning: converts a flow to DataFrames, for running, validating and testing it.
 
 Every frame has the visible columns and `$event`; see `penstock.processors.base`.
 """
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 OUTPUTS = "outputs"
-"""Takes the place of a step's id: the conditions of a task's outputs."""
+"""Used in place of a step's id for the conditions of a task's outputs."""
 
 COLLECTED_EVENTS = 100_000
-"""Events in an Arrow batch that a task sends to the driver: many small ones cost more to make and to join."""
+"""Events per Arrow batch that a task sends to the driver: many small batches cost more to create and join."""
 
 LOST_EVENT = fault_text("lost_event", "a step has lost the hidden column of an event, which has its sinks")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The events that leave the last step, with and without those on which a sink's condition raises."""
+    """The output of the last step, with and without events on which a sink's condition fails."""
 
     noted: DataFrame
     frame: DataFrame
@@ -55,11 +55,11 @@ class Plan:
     input: DataFrame
     steps: list[Step]
     conditions: dict[str, Column]
-    """By sink: which events it gets. Others get all."""
+    """The conditions by sink. Sinks without a condition get all events."""
     judged: Judged | None = None
-    """What the conditions are for, if there are any."""
+    """The events that the conditions apply to, if there are any conditions."""
     routed: bool = True
-    """Whether an event may have chosen its sinks."""
+    """Whether a step may have chosen the sinks of an event."""
 
     @property
     def output(self) -> DataFrame:
@@ -80,13 +80,13 @@ class Plan:
 
     @property
     def only_sink(self) -> Part[Sink] | None:
-        """The sink whose shape the query itself gives to the events, if it is the only one."""
+        """The only sink, if there is just one and the query itself can convert events to its shape."""
         sinks = self.flow.sinks
         return sinks[0] if len(sinks) == 1 and sinks[0].component.by_row else None
 
     @cached_property
     def delivered(self) -> DataFrame:
-        """The frame that the query computes: the output, in the shape of an only sink."""
+        """The frame that the query computes: the output, in the shape of `only_sink` if there is one."""
         only = self.only_sink
         return self.output if only is None else self.shaped(self.output, only)
 
@@ -97,24 +97,24 @@ class Plan:
 
     @cached_property
     def task_writer(self) -> Any:
-        """The function of Java with which an only sink writes in the tasks; None if it has none."""
+        """The Java function with which `only_sink` writes in the tasks; None if it has none."""
         only = self.only_sink
         if only is None:
             return None
         return only.component.task_writer(self.input.sparkSession, self.arrow, self.flow.site)
 
     def shaped(self, df: DataFrame, sink: Part[Sink]) -> DataFrame:
-        """The rows of an output frame that a sink gets, in its shape."""
+        """The rows of an output frame that are routed to a sink, in the shape of the sink."""
         return sink.component.shape(self.chosen(df, sink), self.flow.site)
 
     def chosen(self, df: DataFrame, sink: Part[Sink]) -> DataFrame:
-        """The rows of an output frame that a sink gets."""
+        """The rows of an output frame that are routed to a sink."""
         if sink.id in self.conditions:
             df = df.filter(self.conditions[sink.id])
         if not self.routed:
             return df if sink.component.meta else df.drop(EVENT)
         event, only = f.col(quote(EVENT)), f.col(quote(EVENT, "sinks"))
-        # NULL sinks mean all of them, and those of a NULL struct are NULL: it must not pass for a choice.
+        # NULL sinks mean all sinks. The sinks of a NULL struct are NULL too, and must not mean all sinks.
         lost = f.raise_error(f.lit(LOST_EVENT))
         chosen = only.isNull() | f.array_contains(only, sink.id)
         df = df.filter(f.when(event.isNull(), lost).otherwise(chosen))
@@ -122,23 +122,23 @@ class Plan:
 
 
 def plan_run(flow: Flow, spark: SparkSession) -> Plan:
-    """Plan a flow for a run, in a separate session, so that it sees no settings and views of other flows."""
+    """Plan a flow for a run, in a separate session, isolated from settings and views of other flows."""
     _require_source(flow)
     session = spark.newSession()
-    # Without a step in Python, only the driver gets Arrow batches. Batches of a stream are limited in bytes.
+    # Without a Python step, only the driver gets Arrow batches. Batches of a stream are limited in bytes.
     most = max(flow.batch.max_events, COLLECTED_EVENTS)
     if flow.in_python:
         most = flow.batch.max_events if flow.by_offset else CHUNK
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(most))
     if flow.by_offset or flow.in_python:
-        # Spark would ask for the size of all columns at each event, which takes quadratic time where columns
-        # are nested; only this value keeps it from that.
+        # Otherwise Spark would compute the size of all columns at each event, which takes quadratic time for
+        # nested columns; only this value prevents that.
         session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
     return plan_flow(flow, session)
 
 
 def _require_source(flow: Flow) -> None:
-    """Check what the source is about to open; a source with a receiver is checked whenever that connects."""
+    """Check the source against the policy; a source with a receiver is checked on each connection."""
     if not flow.source.component.held:
         try:
             flow.site.policy.require(flow.source.component)
@@ -147,7 +147,7 @@ def _require_source(flow: Flow) -> None:
 
 
 def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
-    """Plan a flow in a separate session, without running it; `Invalid` with the errors that Spark finds."""
+    """Plan a flow in a given session, without running it; raises `Invalid` with the errors found by Spark."""
     if unseen := list(out_of_reach(flow, spark)):
         raise Invalid(*unseen)
     flow = pinned(flow, spark)
@@ -161,14 +161,14 @@ def plan_flow(flow: Flow, spark: SparkSession) -> Plan:
 
 
 def arrow_of(df: DataFrame) -> pa.Schema:
-    """The columns of a frame as Spark collects them."""
+    """The Arrow schema with which Spark collects a frame."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(df.schema, timezone="UTC")
 
 
 def counted_outside(flow: Flow) -> set[str]:
-    """Those names of figures whose counts need not be observed: offsets or the only sink have them."""
+    """The names of figures that need not be observed: their counts follow from offsets or the only sink."""
     found = {SOURCE} if flow.by_offset else set()
     only = flow.sinks[0] if len(flow.sinks) == 1 else None
     whole = only is not None and only.component.takes == "table" and only.component.by_row
@@ -182,7 +182,7 @@ def _routed(flow: Flow) -> bool:
 
 
 def plan_frame(flow: Flow, df: DataFrame, watch: Watch | None, *, first: int = 0) -> Plan:
-    """Plan the processors of a flow from the `first` on, and its sinks, over a frame with `$event`."""
+    """Plan the processors of a flow from number `first` on, and its sinks, on a frame with `$event`."""
     steps = list(make_steps(flow, df, watch, first=first))
     last = steps[-1].frame if steps else df
     conditions = _conditions(flow, last)
@@ -200,7 +200,7 @@ def _judged(df: DataFrame, conditions: dict[str, Column], watch: Watch | None) -
 
 
 def require_fitting_sinks(flow: Flow, schema: StructType) -> None:
-    """`Invalid` if a sink of a flow cannot take these visible columns; conditions are not looked at."""
+    """Raise `Invalid` if a sink of a flow cannot accept these visible columns; ignores conditions."""
     problems = [
         sink.place.locate(problem)
         for sink in flow.sinks
@@ -214,7 +214,7 @@ def pinned(flow: Flow, spark: SparkSession) -> Flow:
     """The flow with the inferred settings of its source made explicit."""
     found, policy = flow.source.component, flow.site.policy
     try:
-        # Without a schema, the source is asked for it.
+        # Without a schema, it is read from the source.
         policy.require(found, resolve=getattr(found, "schema_", None) is None)
         source = found.pinned(spark, flow.site)
     except PenstockError as error:
@@ -223,7 +223,7 @@ def pinned(flow: Flow, spark: SparkSession) -> Flow:
 
 
 def _conditions(flow: Flow, df: DataFrame) -> dict[str, Column]:
-    """The condition of each sink that has one, once all sinks agree with the visible columns."""
+    """The condition of each sink that has one; raises `Invalid` if a sink cannot accept the columns."""
     problems: list[Problem] = []
     conditions: dict[str, Column] = {}
     schema = shown_schema(df)

@@ -1,7 +1,7 @@
 """Python steps, as they run in Spark's Python workers.
 
-Neighbouring steps work in one pass. Each batch of the flow goes through them one after the other; failures,
-printed lines and the time of each step leave as rows with a note.
+Adjacent steps run in one pass. Each batch of the flow goes through them one after the other; failures,
+printed lines and the time of each step are returned as rows with a note.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ BATCHES = "penstock.batches"
 """The local property with the first offsets of the batches of a micro-batch, as JSON."""
 
 Cut = Literal["limits", "offset", "partition"]
-"""What a batch is: as many events of a partition as the limits allow, those between two of the first offsets
-in `BATCHES`, or all events of a partition."""
+"""How a partition is divided into batches: as large as the limits allow, at the first offsets in `BATCHES`,
+or not at all."""
 
 CHUNK = 1000
-"""Events that Spark hands over at once. With its own limit in bytes it would ask for the size of all columns
-at each event, which takes quadratic time where columns are nested; so this bounds its memory."""
+"""Events that Spark passes at once; this bounds its memory. With its own limit in bytes, Spark would compute
+the size of all columns at each event, which takes quadratic time for nested columns."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest batch that a step gets, of a source that does not cut batches itself."""
+    """The largest batch of a step, for a source that does not define batches itself."""
 
     events: int
     bytes: int
@@ -48,12 +48,12 @@ class Limits:
 
 FAILED = "step_failed"
 LONGEST = 2000
-"""A message beyond this is cut."""
+"""The maximum length of a message; longer messages are truncated."""
 
 
 @dataclass(frozen=True)
 class PythonStep:
-    """One step, its output columns, and the given answers of external systems in a test run."""
+    """One step, its output columns, and the given responses of external systems in a test run."""
 
     id: str
     processor: BatchProcessor
@@ -111,7 +111,7 @@ class PythonSteps:
         yield from self._noted([_stats(tally) for tally in tallies if tally.taken])
 
     def _batches(self, chunks: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """The batches of the flow, of what Spark hands over."""
+        """Group the chunks that Spark passes into the batches of the flow."""
         if self.cut == "limits":
             return gathered(chunks, self.limits)
         from pyspark import TaskContext
@@ -137,7 +137,7 @@ class PythonSteps:
 
 
 def gathered(chunks: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[pa.RecordBatch]:
-    """Events in batches as large as the limits allow; an event that is larger is a batch by itself."""
+    """Group events into batches as large as the limits allow; a larger event is a batch of its own."""
     held: list[pa.RecordBatch] = []
     events = size = 0
     for chunk in chunks:
@@ -159,7 +159,7 @@ def gathered(chunks: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[pa.Re
 
 
 def regrouped(chunks: Iterable[pa.RecordBatch], begins: Sequence[int]) -> Iterator[pa.RecordBatch]:
-    """Events in batches that begin at these offsets; one without an offset stays with the one before it."""
+    """Group events into batches that begin at these offsets; an event without one joins the event before."""
     held: list[pa.RecordBatch] = []
     current = last = -1
     for chunk in chunks:
@@ -181,7 +181,7 @@ def regrouped(chunks: Iterable[pa.RecordBatch], begins: Sequence[int]) -> Iterat
 
 
 def _through(step: PythonStep, work: Work, batch: pa.RecordBatch, tally: _Tally) -> pa.RecordBatch:
-    """One step on one batch; the smallest parts that it fails on are noted."""
+    """Run one step on one batch; events on which it fails become notes."""
     began = time.perf_counter()
     parts: list[pa.RecordBatch] = []
     tally.taken += batch.num_rows
@@ -199,7 +199,7 @@ def _through(step: PythonStep, work: Work, batch: pa.RecordBatch, tally: _Tally)
 
 
 def _attempts(work: Work, batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, Outcome | BadEvent]]:
-    """The outcomes of a batch, whole or in the largest parts that do not fail."""
+    """The outcomes of a batch, as a whole or in the largest parts that do not fail."""
     try:
         yield batch, work(batch)
         return
@@ -226,7 +226,7 @@ def _merged(parts: list[pa.RecordBatch], output: pa.Schema) -> pa.RecordBatch:
 
 
 def _shaped(batch: pa.RecordBatch, output: pa.Schema) -> pa.RecordBatch:
-    """The columns of a step in their order and with their types, `$event` last."""
+    """The columns of a step in the declared order and with the declared types, `$event` last."""
     columns = [batch.column(field.name) for field in output]
     columns[-1] = known_of(columns[-1])
     cast = [
@@ -246,14 +246,14 @@ def _fault(batch: pa.RecordBatch, bad: BadEvent, step: str) -> dict[str, Any]:
 
 
 def _value(column: pa.Array) -> Any:
-    """A value as JSON. A string of a raw stream is any bytes; those that are no UTF-8 become base64."""
+    """A value as JSON. A string of a raw stream may be any bytes; invalid UTF-8 becomes base64."""
     if pa.types.is_string(column.type):
         return text_or_base64(column.cast(pa.binary())[0].as_py())
     return plain_values(column)[0]
 
 
 def _event(column: pa.StructArray) -> dict[str, Any]:
-    """The metadata of an event as JSON. Bytes of a key that are no UTF-8 are replaced."""
+    """The metadata of an event as JSON. Invalid UTF-8 in a key is replaced."""
     known = {field.name: pc.struct_field(column, field.name) for field in column.type}
     key = known["key"].cast(pa.binary())[0].as_py()
     event = {name: value[0].as_py() for name, value in known.items() if name != "key"}

@@ -1,7 +1,7 @@
 """Paths that the executors of a Spark cluster cannot reach.
 
-A directory of the driver's machine is none of theirs, unless the settings list it as shared. Everything else
-that tasks need of the driver, such as local streams, reaches them over the network.
+They cannot access directories of the driver's machine, unless the settings list them as shared. Other data
+that tasks need from the driver, such as local streams, is sent over the network.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from penstock.settings import Settings
 
 REACH = "spark.penstock.reach"
-"""The property of a session on a cluster: the shared directories and the place of checkpoints, as JSON."""
+"""The property of a session on a cluster: the shared directories and the location of checkpoints, as JSON."""
 
 
 def reach_of(settings: Settings) -> dict[str, str]:
-    """The property of a session by which flows are checked; none if tasks run in the driver."""
+    """The session property for checking flows; empty if tasks run in the driver."""
     if not settings.on_cluster:
         return {}
     return {REACH: json.dumps({"shared": settings.storage.shared, "storage": settings.checkpoint_url})}
 
 
 def out_of_reach(flow: Flow, spark: SparkSession) -> Iterator[Problem]:
-    """Each path of a flow that its tasks open, and that executors on other machines do not see."""
+    """A problem for each path that tasks of a flow open and that executors on other machines can't access."""
     known = spark.conf.get(REACH, "")
     if not known:
         return
@@ -62,7 +62,7 @@ def out_of_reach(flow: Flow, spark: SparkSession) -> Iterator[Problem]:
 
 
 def is_seen(path: str, shared: Sequence[str]) -> bool:
-    """Whether all machines reach a path: a URL, or one in a shared directory."""
+    """Whether all machines can access a path: a URL, or a path in a shared directory."""
     if not is_local(path):
         return True
     return any(Path(local_path(path)).is_relative_to(local_path(place)) for place in shared)

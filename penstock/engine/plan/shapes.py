@@ -1,7 +1,7 @@
-"""Flows of the same shape: the steps of one are planned by Spark, and the others have the same columns.
+"""Flows of the same shape: Spark plans the steps of one, and the others have the same columns.
 
-A bundle may have thousands of pipelines that differ in their names, streams and files only. Planning takes
-Spark some hundred calls for each of them, while the columns after a step depend on little of a document.
+A bundle may have thousands of pipelines that differ only in their names, streams and files. Planning takes
+some hundred calls to Spark for each, while the columns after a step depend on few fields of a document.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Planned:
-    """A flow as Spark has planned it."""
+    """The result of planning a flow."""
 
     source: Source
     """The source, with inferred settings made explicit."""
@@ -34,15 +34,15 @@ class Planned:
 
 @dataclass
 class Shapes:
-    """The flows that were planned in one session, by their shape. Flows that are not valid are not kept."""
+    """The flows that were planned in one session, by their shape. Invalid flows are not cached."""
 
     _known: dict[str, Planned] = field(default_factory=dict)
 
     def planned(self, flow: Flow, spark: SparkSession) -> Planned:
-        """The plan of a flow, or that of an earlier flow of the same shape; `Invalid` as `plan_flow`."""
+        """The plan of a flow, or of an earlier flow of the same shape; raises `Invalid` like `plan_flow`."""
         try:
             shape = shape_of(flow)
-        except Invalid:  # it reads a stream that does not exist, which Spark's plan says in its place
+        except Invalid:  # it reads a stream that does not exist, which `plan_flow` reports with its path
             shape = None
         known = None if shape is None else self._known.get(shape)
         if known is None:
@@ -57,10 +57,10 @@ class Shapes:
 
 
 def shape_of(flow: Flow) -> str:
-    """A text that is the same for flows whose columns are the same.
+    """A key that is the same for flows with the same columns.
 
-    Only the settings of its stream count, not the name, and only the ids and conditions of its sinks: whether
-    they take the columns is cheap to check for each flow.
+    It includes the settings of the stream, not its name, and only the ids and conditions of the sinks:
+    whether a sink accepts the columns is cheap to check for each flow.
     """
     source = flow.source.component
     place = source.reads(flow.site)

@@ -1,4 +1,4 @@
-"""Processors as frames: each step is planned on the output of the one before, with notes of its failures."""
+"""Processors as frames: each step is planned on the output of the previous one, with notes for failures."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ SQL_FAILED = "sql_failed"
 
 @dataclass(frozen=True)
 class Step:
-    """One or more neighbouring processors as a frame."""
+    """One or more adjacent processors as a frame."""
 
     parts: tuple[Part[Processor], ...]
     columns: tuple[StructType, ...]
-    """The visible columns after each of them."""
+    """The visible columns after each processor."""
     noted: DataFrame
     """The output with notes."""
     frame: DataFrame
-    """The events that go on."""
+    """The events for the next step."""
 
     @property
     def id(self) -> str:
-        """The name under which its figures are taken."""
+        """The name of the step's figures."""
         return self.parts[-1].id
 
 
 def with_event(df: DataFrame) -> DataFrame:
-    """The frame with the hidden column, whose fields are all NULL if the source knows nothing."""
+    """The frame with the hidden column, whose fields are all NULL if the source has no metadata."""
     return df if EVENT in df.columns else df.withColumn(EVENT, event_from())
 
 
@@ -59,9 +59,9 @@ def make_steps(
     testing: bool = False,
     given: Mapping[str, Any] | None = None,
 ) -> Iterator[Step]:
-    """The steps of a flow from the `first` processor on, over a frame with the hidden column.
+    """The steps of a flow from the `first` processor on, on a frame with the hidden column.
 
-    Raises `Invalid` with paths in the document. In a test run each processor is a step by itself.
+    Raises `Invalid` with paths in the document. In a test run each processor is a separate step.
     """
     maker = _Maker(flow, watch, testing, given or {})
     parts = flow.processors[first:]
@@ -137,7 +137,7 @@ class _Maker:
         return columns, df.mapInArrow(work, StructType([*_nullable(shown), event, hidden]))
 
     def cut(self, part: Part[Processor]) -> Cut:
-        """What a batch is for a step in Python: that of the stream, unless a step before has moved events."""
+        """How to form the batches of a Python step: as in the stream, unless an earlier step moves events."""
         before = self.flow.processors[: self.flow.processors.index(part)]
         if any(each.component.stateful for each in before):
             return "partition"
@@ -154,7 +154,7 @@ class _Maker:
 
 
 def cleared(noted: DataFrame, name: str | None, watch: Watch | None) -> DataFrame:
-    """The events alone; `watch` counts them under a name, if there is one, and keeps the notes."""
+    """The events without notes; `watch` counts them under a name, if given, and spools the notes."""
     if watch is None:
         return noted.filter(f.col(quote(NOTE)).isNull()).drop(NOTE) if NOTE in noted.columns else noted
     events = watch.events(noted) if NOTE in noted.columns else noted
@@ -162,7 +162,7 @@ def cleared(noted: DataFrame, name: str | None, watch: Watch | None) -> DataFram
 
 
 def _noted(df: DataFrame, step: str) -> DataFrame:
-    """The failures of a row-by-row step as notes."""
+    """Convert the failures of a row-by-row step to notes."""
     if FAILED not in df.columns:
         return df
     failed = f.col(quote(FAILED))

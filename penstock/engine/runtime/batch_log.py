@@ -1,4 +1,4 @@
-"""The batches of a flow, one line each, kept in its directory beside its log.
+"""The batches of a flow, one line each, in a file next to the flow's log.
 
 Writing them never fails or blocks a flow: lines are not synced, and a full disk loses them.
 """
@@ -19,7 +19,7 @@ from penstock.redaction import redacted
 FILE, OLDER = "batches.log", "batches.log.1"
 
 MOST_BYTES = 256 * 1024
-"""The size at which another file is begun, after about 1,500 batches. One older file is kept."""
+"""The size in bytes at which the file is rotated, after about 1,500 batches. One older file is retained."""
 
 
 class BatchLine(BaseModel):
@@ -63,5 +63,5 @@ def _newest_first(path: Path) -> Iterator[BatchLine]:
     except OSError:
         return
     for text in reversed(lines):
-        with contextlib.suppress(ValidationError):  # cut off by a crash
+        with contextlib.suppress(ValidationError):  # truncated by a crash
             yield BatchLine.model_validate_json(text)

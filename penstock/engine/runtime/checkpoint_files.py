@@ -1,9 +1,9 @@
-"""The files of a local checkpoint, made safe against power cuts.
+"""The files of a local checkpoint, made safe against power loss.
 
-Spark writes them without a sync, so after a power cut any that were written lately may be empty or cut off,
-and Spark refuses to start. Here the files that define a batch are synced before a sink sees the batch, and
-the state of the steps before the batch is committed. So an unreadable file belongs to a batch that no sink
-has seen, or that is not committed, and may be removed.
+Spark writes them without a sync, so after a power loss recent files may be empty or truncated, and Spark
+refuses to start. Here the files that define a batch are synced before a sink sees the batch, and the state of
+the steps before the batch is committed. So an unreadable file belongs to a batch that no sink has seen, or
+that is not committed, and may be removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STATE_FILES = frozenset({".changelog", ".delta", ".snapshot", ".zip"})
 
 
 class CheckpointFiles:
-    """The files of one checkpoint. Checkpoints on other file systems than the local one are left alone."""
+    """The files of one checkpoint. Checkpoints on non-local file systems are not touched."""
 
     def __init__(self, checkpoint: str, files: Files | None = None) -> None:
         self._directory = Path(local_path(checkpoint)) if is_local(checkpoint) else None
@@ -33,7 +33,7 @@ class CheckpointFiles:
         self._synced: set[Path] = set()
 
     def repair(self) -> list[str]:
-        """Remove unreadable files of batches that no sink has seen, or that will be repeated; their names.
+        """Remove unreadable files of batches that no sink has seen or that will be repeated; returns names.
 
         Raises `Invalid` if another file cannot be read: then the progress of the flow is unknown.
         """
@@ -125,9 +125,9 @@ class CheckpointFiles:
 
 
 def _is_sound(path: Path, *, header: bool = True) -> bool:
-    """Whether a file has what Spark expects: a line with a version, then lines of JSON.
+    """Whether a file has the format that Spark expects: a line with a version, then lines of JSON.
 
-    The first offsets of a Kafka source have a zero byte before them.
+    The first offsets of a Kafka source are preceded by a zero byte.
     """
     try:
         lines = path.read_text().removeprefix("\0").splitlines()

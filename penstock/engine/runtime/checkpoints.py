@@ -1,8 +1,8 @@
-"""The checkpoint that a flow continues with.
+"""The checkpoint from which a flow resumes.
 
 A checkpoint holds offsets of the source and the state of the steps. It is usable while both keep their
-meaning; otherwise the flow begins another one. The number of shuffle partitions and the kind of state store
-are kept in the checkpoint by Spark itself, so settings may change them for new flows only.
+meaning; otherwise the flow begins another one. Spark itself stores the number of shuffle partitions and the
+kind of state store in the checkpoint, so settings change them only for new flows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Memory:
     """For each stateful step, the settings that define the meaning of its state."""
 
     types: tuple[str, ...] | None = None
-    """The types of the state in Spark; None if Spark was not asked."""
+    """The types of the state in Spark; None if they were not determined."""
 
     @property
     def key(self) -> str:
@@ -52,7 +52,7 @@ class Memory:
 
 
 def memory_of(flow: Flow, output: Callable[[], DataFrame] | None) -> Memory:
-    """The settings that a flow's checkpoint depends on; without the output frame, those in its document."""
+    """The settings that a flow's checkpoint depends on; without `output`, only those in its document."""
     states = tuple(json.dumps(state_of(part.component), sort_keys=True) for part in flow.remembering)
     if not states or output is None:
         return Memory(flow.position_key, states)

@@ -1,4 +1,4 @@
-"""A session whose executors are on other machines: what they get from the driver."""
+"""Setup of a session with executors on other machines: properties, files and code from the driver."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 HOST, BIND = "spark.driver.host", "spark.driver.bindAddress"
 
 TEMPORARY = ("penstock-read-", "penstock-replay-", "penstock-warm-up-", "penstock-bench-")
-"""The beginnings of the names of temporary directories that tasks read and write in."""
+"""Name prefixes of temporary directories that tasks read from and write to."""
 
 SOMEWHERE = ("192.0.2.1", 9)
-"""An address that no machine has: the way to it shows which of its own addresses a machine uses."""
+"""An address that no machine has: the route to it shows which of its own addresses a machine uses."""
 
 
 def cluster_properties(settings: Settings) -> dict[str, str]:
-    """The properties that executors need; starts the server that gives them the files of this process."""
+    """The properties that executors need; starts the server that sends them files of this process."""
     chosen = settings.spark
     host = chosen.get(HOST) or os.environ.get("SPARK_LOCAL_IP") or own_address(chosen["spark.master"])
     host = host.strip("[]")  # of IPv6
@@ -46,13 +46,13 @@ def cluster_properties(settings: Settings) -> dict[str, str]:
 
 
 def welcome(spark: SparkSession) -> None:
-    """Send Penstock to the executors, and see whether they can run it."""
+    """Send Penstock's code to the executors, and check that they can run it."""
     ship(spark, Path(tempfile.mkdtemp(prefix="penstock-code-")))
     require_able(spark)
 
 
 def own_address(master: str) -> str:
-    """The address of this machine under which a cluster reaches it."""
+    """The address at which a cluster reaches this machine."""
     url = urlsplit(master.removeprefix("k8s://"))
     target = (url.hostname, url.port or SOMEWHERE[1]) if url.hostname else SOMEWHERE
     family = socket.getaddrinfo(*target, type=socket.SOCK_DGRAM)[0][0]

@@ -14,10 +14,10 @@ from penstock.engine.runtime.meter import Meter
 
 
 class Counters:
-    """Totals of a flow, kept across restarts of its query.
+    """Totals of a flow, retained across restarts of its query.
 
-    They are reported once a second, so after a kill the last second may be missing: they show how much went
-    through, and exactly-once delivery does not depend on them.
+    They are reported once a second, so after a kill the last second may be missing: they are metrics, and
+    exactly-once delivery does not depend on them.
     """
 
     def __init__(self, sinks: Mapping[str, str], earlier: Mapping[str, Any] | None = None) -> None:
@@ -56,9 +56,9 @@ class Counters:
     def stepped(
         self, step: str, taken: int, given: int, errors: int, ms: float | None, dropped: int | None = None
     ) -> None:
-        """Count a batch that has passed a processor; without `ms` it has the time of the whole Spark job.
+        """Count a batch that has passed a processor; without `ms`, its time is that of the whole Spark job.
 
-        Without `dropped`, the events that neither left the processor nor failed count as dropped.
+        Without `dropped`, events that are neither output nor failed count as dropped.
         """
         with self._lock:
             counts = self._steps.setdefault(
@@ -71,7 +71,7 @@ class Counters:
             counts["ms"] += ms or 0.0
 
     def late(self, step: str, events: int) -> None:
-        """Count events that a processor has left out as late."""
+        """Count events that a processor has dropped as late."""
         with self._lock:
             if step in self._steps:
                 self._steps[step]["dropped"] += events
@@ -82,7 +82,7 @@ class Counters:
             self._ages[batch] = ms
 
     def good(self) -> None:
-        """Note that the flow runs as it should: it has delivered a batch, or has nothing to process."""
+        """Record that the flow is healthy: it has delivered a batch, or has nothing to process."""
         with self._lock:
             self._good_at = time.time()
 
@@ -92,7 +92,7 @@ class Counters:
             self._letters += letters
 
     def acknowledged(self, sink: str, events: int, rejected: int = 0, seconds: float = 0.0) -> None:
-        """Count a batch that a sink has taken in a number of seconds, and the events that it rejected."""
+        """Count a batch that a sink has acknowledged after `seconds`, and the events that it rejected."""
         with self._lock:
             if self.goal is not None:
                 self.goal.sank(sink, seconds)
@@ -114,20 +114,20 @@ class Counters:
             self._sinks[sink]["missed_batches"] += 1
 
     def stands(self, states: Mapping[str, State]) -> None:
-        """Take in the states of sinks."""
+        """Update the states of sinks."""
         with self._lock:
             for sink, state in states.items():
                 self._sinks[sink]["state"] = state
 
     def received(self, report: dict[str, Any], lag: int | None) -> None:
-        """Take in the state of the receiver, and the number of events that wait in the other system."""
+        """Update the state of the receiver, and the number of events waiting in the other system."""
         with self._lock:
             self._receiver, self._behind = report, lag
 
     def progressed(self, progress: Mapping[str, Any], behind: int | None = None) -> BatchLine | None:
-        """Take in Spark's progress report, and the number of events that wait in the source, if known.
+        """Process a progress report of Spark, and the number of events waiting in the source, if known.
 
-        Returns the batch that it is about, if it is about one.
+        Returns the batch of the report, if it has one.
         """
         # The other sources are streams to join with, and the clock.
         source = (progress.get("sources") or [progress])[0]
@@ -137,7 +137,7 @@ class Counters:
             if "addBatch" not in durations:  # an idle report, not a batch
                 return None
             for counts in self._steps.values():
-                if counts["shared"]:  # Spark runs these as one job: each reports its time
+                if counts["shared"]:  # Spark runs these as one job: each gets the time of the job
                     counts["ms"] += float(durations["addBatch"])
             self._input += int(source.get("numInputRows", 0))
             self._batches += 1
@@ -148,7 +148,7 @@ class Counters:
                 "at": progress.get("timestamp"),
                 "input_events": int(source.get("numInputRows", 0)),
                 "duration_ms": took,
-                # For a source without times of arrival: as if the events had arrived with the batch.
+                # For a source without arrival times: as if the events had arrived when the batch began.
                 "latency_ms": self._ages.pop(batch, took),
                 "durations_ms": durations,
             }
@@ -165,7 +165,7 @@ class Counters:
             )
 
     def snapshot(self) -> dict[str, Any]:
-        """All counters, as the API shows them."""
+        """All counters, in the API's format."""
         with self._lock:
             return {
                 "input_events": self._input,

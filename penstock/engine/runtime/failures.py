@@ -13,10 +13,10 @@ from penstock.frames.faults import Fault, fault_in
 from penstock.spark.driver import error_text
 
 FATAL_STATES = ("22", "42", "0A")
-"""Classes of SQLSTATE that come back on every attempt: bad data, bad SQL, unsupported features."""
+"""SQLSTATE classes of errors that recur on every attempt: bad data, bad SQL, unsupported features."""
 
 WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
-"""Conditions that only say that something inside has failed."""
+"""Error conditions that only wrap another error."""
 
 TIMEOUT, FACTORY = "java.net.SocketTimeoutException", "org.apache.spark.api.python.PythonWorkerFactory"
 """The exception, and its class of origin, when a Python process exceeds Spark's ten seconds."""
@@ -25,20 +25,20 @@ FRAMES = 8
 """The number of stack frames that are searched."""
 
 BYPASS = re.compile(r"\s*If necessary set \"spark\.[\w.]+\" to \"\w+\"[^.]* to bypass this error\.")
-"""Advice of Spark that is not Penstock's: the setting would change what every flow of a worker computes."""
+"""Advice of Spark that does not apply here: the setting would change the results of all flows of a worker."""
 
 LONGEST = 600
-"""Messages longer than this are cut: the log has the rest."""
+"""The maximum length of a message; longer messages are truncated, and the log has the rest."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An unwanted end of a run."""
+    """The failure of a run."""
 
     problem: Problem
     fatal: bool
     passing: bool = False
-    """Whether the failure is a passing one of the machine, and says nothing about the flow."""
+    """Whether the failure is a transient one of the machine, and not caused by the flow."""
 
 
 class SinkFailed(Exception):
@@ -78,7 +78,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def sink_failure(sink: Part[Sink], error: Exception) -> Failure:
-    """The failure of a sink: it names the sink and its place in the document."""
+    """The failure of a sink, with the name of the sink and its place in the document."""
     failure = failure_of(error)
     if failure.passing:  # a failure of the machine, not of the sink
         return failure
@@ -89,7 +89,7 @@ def sink_failure(sink: Part[Sink], error: Exception) -> Failure:
 
 
 def source_failure(source: Part[Source], error: Any) -> Failure:
-    """The failure behind an exception, or a Java exception, of a query; the source may know it better."""
+    """The failure behind an exception, or a Java exception, of a query; the source may explain it better."""
     known = source.component.explained(error_text(error))
     if known is None:
         return failure_of(error) if isinstance(error, BaseException) else java_failure(error)
@@ -123,7 +123,7 @@ def java_failure(throwable: Any, text: str = "") -> Failure:
 
 
 def _is_starved(throwable: Any) -> bool:
-    """Whether a Python process did not connect in time; of a failed task only the text may be available."""
+    """Whether a Python process did not connect in time; for a failed task only the text may be available."""
     text = _ask(throwable, "getMessage") or ""
     if TIMEOUT in text and FACTORY in text:
         return True

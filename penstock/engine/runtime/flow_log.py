@@ -1,7 +1,7 @@
-"""The log of a flow, kept in its directory so that it outlives its worker.
+"""The log of a flow, stored in the flow's directory so that it outlives its worker.
 
-Each line goes to the log of the process too. Logging never fails or blocks a flow: lines are not synced,
-their number per second is limited, and a full disk loses them.
+Each line is also written to the log of the process. Logging never fails or blocks a flow: lines are not
+synced, their number per second is limited, and a full disk loses them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from penstock.redaction import redacted
 log = structlog.get_logger()
 
 MOST_BYTES = 1024 * 1024
-"""The size at which another file is begun. One older file is kept."""
+"""The size in bytes at which the file is rotated. One older file is retained."""
 
 MOST_A_SECOND = 50
-"""Lines of one level: a script that floods the log must not hide what fails."""
+"""The maximum number of lines per level: a script that floods the log must not hide failures."""
 
 LONGEST = 2000
-"""Longer texts are cut."""
+"""The maximum length of a text; longer texts are truncated."""
 
 
 class FlowLog:
@@ -106,7 +106,7 @@ class FlowLog:
         assert self._directory is not None
         path = self._directory / FILE
         with contextlib.suppress(OSError), self._lock:
-            # Opened for each line: another worker may have the flow by now, and have begun another file.
+            # Opened for each line: another worker may have taken over the flow, and have rotated the file.
             with path.open("ab") as file:
                 file.write(redacted(line.model_dump_json()).encode() + b"\n")
                 size = file.tell()
@@ -125,7 +125,7 @@ def flow_log(site: Site) -> FlowLog:
 
 @lru_cache(maxsize=10_000)
 def _opened(flow: str, directory: Path | None) -> FlowLog:
-    """One for each flow of this process, so that its lines are counted together."""
+    """The log of a flow: one instance per flow of this process, so that its lines are counted together."""
     return FlowLog(flow, directory)
 
 

@@ -1,4 +1,4 @@
-"""Reading the log of a flow, also while a worker writes it."""
+"""Reading the log of a flow, even while a worker writes it."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class LogLine(BaseModel):
 
 
 LogPlace = tuple[int | None, int]
-"""How far a log was read: the inode of the file that was read last, and the position in it."""
+"""The position of a log reader: the inode of the file that was read last, and the position in it."""
 
 
 class LogReader:
-    """Reads a log from its oldest line on, or from a place on, each line once."""
+    """Reads a log from its oldest line on, or from a place on, and returns each line once."""
 
     def __init__(self, directory: Path, level: Level = "debug", place: LogPlace = (None, 0)) -> None:
         self._directory = directory
         self._levels = LEVELS[LEVELS.index(level) :]
-        # A file is renamed when another one is begun, and keeps its inode.
+        # A file is renamed on rotation, and keeps its inode.
         self._file, self._position = place
 
     @property
     def place(self) -> LogPlace:
-        """How far the log was read."""
+        """The position up to which the log was read."""
         return self._file, self._position
 
     @property
@@ -52,7 +52,7 @@ class LogReader:
         return self._file is not None and not self._directory.exists()
 
     def look(self) -> list[LogLine]:
-        """The lines that are new."""
+        """The new lines."""
         with ExitStack() as stack:
             files = [stack.enter_context(file) for file in self._open()]
             known = [i for i, file in enumerate(files) if self._is_last(file)]
@@ -71,7 +71,7 @@ class LogReader:
         yield from reversed(found.values())
 
     def _is_last(self, file: BinaryIO) -> bool:
-        # A file may get the number of one that was removed: then it is shorter than that was.
+        # A file may reuse the inode of a removed file: then it is shorter than that file was.
         return _inode(file) == self._file and os.fstat(file.fileno()).st_size >= self._position
 
     def _rest(self, file: BinaryIO) -> Iterator[LogLine]:
@@ -81,7 +81,7 @@ class LogReader:
         for text in whole.splitlines():
             try:
                 line = LogLine.model_validate_json(text)
-            except ValidationError:  # cut off by a crash
+            except ValidationError:  # truncated by a crash
                 continue
             if line.level in self._levels:
                 yield line

@@ -1,4 +1,4 @@
-"""Whether a flow keeps its latency goal, and why not."""
+"""Evaluation of a flow's latency goal: whether it is met, and the reason if not."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from penstock.frames.streams.pace import MARGIN, Pace
 from penstock.frames.streams.reader import pace_of
 
 WINDOW_S = 10.0
-"""The goal is judged by the micro-batches of the last seconds."""
+"""The goal is evaluated over the micro-batches of this many seconds."""
 
 STUCK_S = 5.0
-"""A micro-batch that is later than the goal by this many seconds counts before it has ended."""
+"""A micro-batch that exceeds the goal by this many seconds counts as stuck before it has ended."""
 
 RECENT = 0.2
-"""The weight of the last batch in the mean time of a sink."""
+"""The weight of the last batch in the moving average of a sink's time."""
 
 BACKLOG = 100
-"""Fewer waiting events are no backlog."""
+"""The minimum number of waiting events that counts as a backlog."""
 
 KEEPS_UP = 0.95
-"""A flow that could process hardly more events than arrive does not catch up."""
+"""Above this share of its capacity, a flow does not catch up with a backlog."""
 
 LARGE = 0.3
-"""A sink, or the events, are named as a cause from this part of the time of a micro-batch on."""
+"""A sink, or the number of events, is named as a cause above this fraction of a micro-batch's time."""
 
 Cause = Literal["fixed_cost", "rate", "backlog", "stuck", "uneven"]
 
 
 @dataclass(frozen=True)
 class Miss:
-    """The reason why the goal is not kept."""
+    """The reason why the goal is missed."""
 
     cause: Cause
     text: str
 
 
 class LatencyGoal:
-    """Takes in the finished micro-batches of a run. The owner of the object guards it against threads."""
+    """Evaluates the finished micro-batches of a run. Not thread-safe: the owner has to lock it."""
 
     def __init__(
         self, target_ms: int, pace: Callable[[], Pace | None], clock: Callable[[], float] = time.monotonic
@@ -53,17 +53,17 @@ class LatencyGoal:
         self._missed_since: float | None = None
 
     def sank(self, sink: str, seconds: float) -> None:
-        """A sink has acknowledged a batch after a number of seconds."""
+        """Record that a sink has acknowledged a batch after a number of seconds."""
         mean = self._sinks.get(sink, seconds)
         self._sinks[sink] = mean + RECENT * (seconds - mean)
 
     def finished(self, events: int, oldest_ms: float | None) -> None:
-        """A micro-batch was acknowledged when its oldest event had this age."""
+        """Record that a micro-batch was acknowledged when its oldest event had this age."""
         if events and oldest_ms is not None:
             self._ages.append((self._clock(), events, oldest_ms))
 
     def report(self) -> dict[str, Any]:
-        """The goal as the API shows it."""
+        """The state of the goal, in the API's format."""
         now, pace = self._clock(), self._pace()
         p99_ms, stuck_ms = self._p99_ms(now), _stuck_ms(pace, now, self.target_ms)
         met = None if p99_ms is None else p99_ms <= self.target_ms
@@ -93,7 +93,7 @@ class LatencyGoal:
         }
 
     def _p99_ms(self, now: float) -> float | None:
-        """The age that 99 % of recent events did not exceed, each taken for the oldest of its micro-batch."""
+        """The 99th percentile of the age of recent events, each counted as the oldest of its micro-batch."""
         while self._ages and now - self._ages[0][0] > max(WINDOW_S, 2 * self._ages[-1][2] / 1000):
             self._ages.popleft()
         if not self._ages:
@@ -107,12 +107,12 @@ class LatencyGoal:
 
     @property
     def _slowest(self) -> tuple[str, float] | None:
-        """The sink that takes longest, and its seconds."""
+        """The slowest sink, and its time in seconds."""
         return max(self._sinks.items(), key=lambda each: each[1], default=None)
 
 
 def goal_of(flow: Flow) -> LatencyGoal | None:
-    """The latency goal of a flow that is about to run; None if it has none, or comes to an end by itself."""
+    """The latency goal of a flow that is about to run; None if it has no goal, or its input is finite."""
     if flow.latency_ms is None or "availableNow" in flow.source.component.trigger(flow.batch):
         return None
     return LatencyGoal(flow.latency_ms, lambda: pace_of(flow.site.flow))
@@ -150,7 +150,7 @@ def _behind(pace: Pace) -> Miss:
 
 
 def _stuck_ms(pace: Pace | None, now: float, target_ms: int) -> float | None:
-    """The age of the oldest event under way, in whole seconds, if it is far beyond the goal."""
+    """The age of the oldest event in progress, in milliseconds of whole seconds, if far beyond the goal."""
     under_way = None if pace is None else pace.under_way
     if under_way is None:
         return None

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POOL = "query"
-"""The pool of Spark's scheduler in which they run, see pools.xml."""
+"""The pool of Spark's scheduler for interactive queries, see pools.xml."""
 
 CANCEL_S = 0.2
-"""Seconds between two looks at whether jobs are to be cancelled."""
+"""Seconds between two checks whether to cancel jobs."""
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def limited(
 ) -> Iterator[threading.Event]:
     """Cancel the jobs of this thread after `seconds`, or once `stop` is set.
 
-    The event that is yielded is set when that has happened.
+    The yielded event is set when the jobs were cancelled.
     """
     context: Any = spark.sparkContext
     group, ended, over = uuid.uuid4().hex, threading.Event(), threading.Event()
@@ -35,7 +35,7 @@ def limited(
         while not ended.wait(min(CANCEL_S, max(0.01, until - time.monotonic()))):
             if time.monotonic() >= until or (stop is not None and stop.is_set()):
                 over.set()
-                context.cancelJobGroup(group)  # each time: a job may have begun since the last call
+                context.cancelJobGroup(group)  # each time: a job may have started since the last call
 
     context.setJobGroup(group, what, True)
     context.setLocalProperty("spark.scheduler.pool", POOL)

@@ -1,11 +1,11 @@
-"""How fast a counter grows."""
+"""The growth rate of a counter."""
 
 from __future__ import annotations
 
 from collections import deque
 
 WINDOW_S = 10.0
-"""Seconds over which a rate is averaged: with fewer, batches show as steps; with more, a stop shows late."""
+"""Seconds over which a rate is averaged: shorter shows batches as steps, longer shows a stop too late."""
 
 
 class Meter:
@@ -16,7 +16,7 @@ class Meter:
         self._marks: deque[tuple[float, float]] = deque()
 
     def mark(self, at: float, value: float) -> float | None:
-        """Add a value; the rate per second, or None without an earlier value to compare with."""
+        """Add a value; returns the rate per second, or None without an earlier value."""
         if self._marks and value < self._marks[-1][1]:
             self._marks.clear()  # the counter was reset: earlier values do not apply
         self._marks.append((at, value))
@@ -26,5 +26,5 @@ class Meter:
         return (last - first) / (ended - began) if ended > began else None
 
     def rest(self) -> None:
-        """Reset the rate, while nothing counts."""
+        """Reset the rate while nothing is counted."""
         self._marks.clear()

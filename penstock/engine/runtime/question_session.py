@@ -1,4 +1,4 @@
-"""The Spark of a process that answers questions: small, on this machine, and ended by a lack of memory."""
+"""The Spark session of a process that answers questions: small, local, and ended if it runs out of memory."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from penstock.settings import Settings
 from penstock.spark.java import collector_chosen
 
 MASTER = "local[2]"
-"""Questions are small, and a cluster may have no room for another application."""
+"""Questions are small, and a cluster may have no resources for another application."""
 
 COMPILER, COLLECTOR = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
-"""Questions are short: a JVM that starts fast, and needs little memory."""
+"""Options for a JVM that starts fast and needs little memory, since questions are short."""
 
 OUT_OF_MEMORY = "-XX:+ExitOnOutOfMemoryError"
-"""A JVM that has run out of memory once is not to be trusted."""
+"""A JVM that has run out of memory is not reliable any more."""
 
 
 def question_session(settings: Settings) -> Settings:
-    """The settings of such a session. Documents are judged as for the workers, also for their cluster."""
+    """The settings of a session for questions. Documents are validated as for workers and their cluster."""
     java = settings.spark.get(JAVA_OPTIONS, COMPILER if collector_chosen() else f"{COMPILER} {COLLECTOR}")
     own = {
         **reach_of(settings),

@@ -1,4 +1,4 @@
-"""Receiving events for a flow: a thread between the client of its source and its input stream."""
+"""Receiving events for a flow: a thread that appends them from the source's client to the input stream."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from penstock.streams.committer import Closed, Dropped
 from penstock.streams.storage import Producer, Refusal, WriteFailed
 
 WAIT_S = 0.5
-"""Seconds that a receiver waits for events before the thread looks whether it is to stop."""
+"""Seconds that a receiver waits for events before the thread checks whether to stop."""
 
 LOOK_S = 0.2
-"""Seconds that an append waits for room before the thread looks whether it is to stop."""
+"""Seconds that an append waits for room before the thread checks whether to stop."""
 
 LAG_S = 2.0
-"""Seconds between two questions for the lag."""
+"""Seconds between two requests for the lag."""
 
 PRODUCER = "receiver"
 
@@ -34,8 +34,8 @@ class Reception:
     """Appends the events of a receiver to the input stream of a flow until it ends, fails or is stopped.
 
     Once the other system has been reached, in this run or an earlier one, an outage does not end the flow:
-    the reception tries again, with the pauses of `restart`, and `trouble` says why. Before that, a failure
-    ends the run, so that a wrong address does not look like a flow that runs.
+    the reception retries, with the pauses of `restart`, and `trouble` has the reason. Before that, a failure
+    ends the run, so that a flow with a wrong address does not seem to run.
     """
 
     def __init__(self, flow: Flow, source: ReceivedSource, permitted: Callable[[], None]) -> None:
@@ -58,18 +58,18 @@ class Reception:
         self.failure: Failure | None = None
         """The failure that has ended the reception."""
         self.trouble: Problem | None = None
-        """The failure because of which it is trying again."""
+        """The failure because of which the reception is retrying."""
         self.lag: int | None = None
         self._thread = threading.Thread(target=self._live, name=f"reception of {flow.id}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, seconds: float = 10.0) -> None:
-        """End after the current append. The last events that were received may not be kept: they come again.
+        """Stop after the current append. The last received events may not be stored: they are received again.
 
-        Waits up to a number of seconds. A thread that takes longer appends nothing afterwards.
+        Waits up to `seconds`. A thread that takes longer appends nothing afterwards.
         """
         self._stopped.set()
         if (receiver := self._receiver) is not None:
@@ -79,7 +79,7 @@ class Reception:
             self._thread.join(seconds)
 
     def report(self) -> dict[str, Any]:
-        """Its state, for the view of the flow."""
+        """The state of the reception, for the view of the flow."""
         state = "ended" if self.ended else "waiting" if self._full else "receiving"
         if self.failure or self.trouble:
             state = "failed" if self.failure else "reconnecting"
@@ -97,7 +97,7 @@ class Reception:
                     return
 
     def _receive(self) -> None:
-        """Receive until it is stopped, or an exception is raised."""
+        """Receive events until the reception is stopped, or an exception is raised."""
         progress = self._log.progress(self._producer)
         self._established = self._established or progress.position is not None
         receiver = self._receiver = self._source.receiver(self._flow.site)
@@ -122,7 +122,7 @@ class Reception:
                 self._ask_lag(receiver)
         finally:
             self._receiver = None
-            with contextlib.suppress(Exception):  # what has failed before is what matters
+            with contextlib.suppress(Exception):  # the earlier failure is the relevant one
                 receiver.close()
 
     def _append(self, received: Received, number: int) -> bool:
@@ -136,7 +136,7 @@ class Reception:
                 self._full = True
                 continue
             except Dropped:
-                pass  # as the mode of the buffer says; the stream has counted it
+                pass  # according to the mode of the buffer; the stream has counted it
             self._full = False
             return True
         return False
@@ -146,7 +146,7 @@ class Reception:
             self.lag, self._asked_at = receiver.lag(), time.monotonic()
 
     def _takes_pause(self, error: Exception) -> bool:
-        """Wait before the next attempt; false if there is none."""
+        """Wait before the next attempt; false if there is no further attempt."""
         failure = self._failure_of(error)
         restart = self._flow.restart
         self._failures += 1

@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 End = Literal["completed", "failed", "stopped"]
 
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
-"""Lets Spark close windows in a micro-batch without events, which costs as much as any other."""
+"""Allows Spark to close windows in a micro-batch without events, which costs as much as any other."""
 
 FIRST_S = 30.0
-"""Seconds without a failure after which a query counts as started, though its first answer is missing.
+"""Seconds without a failure after which a query counts as started, even without a first response.
 
-Less would be wrong: a source that begins at the end may not have looked yet where that is.
+A shorter time would be wrong: a source that starts at the end may not have determined the end yet.
 """
 
 REST_S = 5.0
-"""Seconds that a sink may catch up while the flow is drained; it continues at the next start."""
+"""Seconds that a sink may catch up while the flow is drained; it resumes at the next start."""
 
 
 class Run:
-    """A running query. All methods but `give_up` are called by one thread.
+    """A running query. All methods except `give_up` are called by one thread.
 
-    `on_batch` is called with true before each batch, and with false after one that was delivered.
+    `on_batch` is called with true before each batch, and with false after each delivered batch.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Run:
         self._on_end()
 
     def observe(self) -> bool:
-        """Take in the query's progress; true when the query has ended."""
+        """Process the query's progress; true when the query has ended."""
         query = self._running
         ended = not query.isActive
         batches = []
@@ -139,7 +139,7 @@ class Run:
         return self._observe_reception(ended) and not self._flushing()
 
     def _observe_reception(self, ended: bool) -> bool:
-        """Take in the state of the receiver; true when the query has ended."""
+        """Process the state of the receiver; true when the query has ended."""
         reception = self._reception
         if reception is None:
             return ended
@@ -163,7 +163,7 @@ class Run:
         self._start_query()
 
     def _finish_batch(self, deadline: float) -> None:
-        """Let the current batch finish and be committed, and begin no other."""
+        """Wait for the current batch to be committed, and begin no other."""
         query = self._running
         self._delivery.draining.set()
         while query.isActive and not is_between_batches(query) and time.monotonic() < deadline:
@@ -172,19 +172,19 @@ class Run:
     def _flushing(self) -> bool:
         """Whether stateful steps still hold events after the end of a finite input.
 
-        Then the clock is set past all of them, and the query runs until they are out.
+        If so, the clock is set past all of them, and the query runs until they are output.
         """
         if not self._finite_memory or self.end != "completed":
             return False
         assert self.flow.site.state is not None
         if not Clock(self.flow.site.state).flush(str(self._running.id)):
             return False
-        self._running.awaitTermination()  # one that is no longer active may still occupy its name
+        self._running.awaitTermination()  # an inactive query may still occupy its name
         self._start_query()
         return True
 
     def _flushes_later(self) -> bool:
-        """Whether another query is sure to follow that lets all events out of the stateful steps."""
+        """Whether another query will follow that flushes all events of the stateful steps."""
         if not self._finite_memory:
             return False
         assert self.flow.site.state is not None
@@ -201,9 +201,9 @@ class Run:
         batch = self.counters.progressed(progress, behind)
         self._warn_of_unended(progress)
         remembering = [part for part in self.flow.processors if part.component.stateful]
-        # Spark lists the last one first.
+        # Spark lists the last operator first.
         for part, state in zip(remembering, reversed(progress["stateOperators"]), strict=False):
-            if part.component.folds:  # for others, the counts in and out show it
+            if part.component.folds:  # for other steps, the input and output counts show it
                 self.counters.late(part.id, int(state["numRowsDroppedByWatermark"]))
         return batch
 
@@ -224,18 +224,18 @@ class Run:
 
     @property
     def answered(self) -> bool:
-        """Whether the source has answered at least once, so that the start is complete."""
+        """Whether the source has responded at least once, so that the start is complete."""
         return self._answered or self._delivery.busy
 
     @property
     def idle(self) -> bool:
-        """Whether the source had nothing new at the last poll, so that no batch is under way."""
+        """Whether the source had no new events at the last poll, so that no batch is in progress."""
         query = self._running
         waits = self._answered and not self._delivery.busy and query.isActive
         return waits and not query.status["isDataAvailable"]
 
     def drain(self, seconds: float) -> None:
-        """Let the current batch finish and be committed, begin no other, then stop."""
+        """Wait up to `seconds` for the current batch to be committed, begin no other, then stop."""
         self._stopping = True
         deadline = time.monotonic() + seconds
         self._finish_batch(deadline)
@@ -248,8 +248,8 @@ class Run:
         self._delivery.cancel()
 
     def stop(self) -> None:
-        """Stop now; the current batch is given up and will be repeated."""
-        self.give_up()  # else Spark would wait for a sink that waits for its server
+        """Stop now; the current batch is abandoned and will be repeated."""
+        self.give_up()  # otherwise Spark would wait for a sink that waits for its server
         if self._reception is not None:
             self._reception.stop()
         try:
@@ -267,7 +267,7 @@ class Run:
         if self._reception is not None:
             self._reception.stop()
         self._delivery.close()
-        with contextlib.suppress(Exception):  # the end of a run must not fail on it
+        with contextlib.suppress(Exception):  # must not fail the end of a run
             self._keep_cursor()
 
     def _keep_cursor(self) -> None:
@@ -278,12 +278,12 @@ class Run:
             keep_up(self.flow.site, place, int(source["endOffset"]["offset"]))
 
     def catch_up(self, sink: str) -> None:
-        """Let a sink that is behind try again now."""
+        """Make a sink that is behind retry now."""
         self._delivery.catch_up(sink)
 
     @property
     def trouble(self) -> Problem | None:
-        """The failure of the source because of which its receiver is trying again; the flow goes on."""
+        """The failure of the source because of which its receiver is retrying; the flow continues."""
         return self._reception.trouble if self._reception is not None else None
 
     @property

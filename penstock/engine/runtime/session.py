@@ -43,16 +43,16 @@ QUIET_PYTHON = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", f"{GATEW
 
 
 Launch = Callable[[Mapping[str, str]], None]
-"""Starts the JVM with these properties."""
+"""Starts the JVM with properties."""
 
 
 def open_session(
     settings: Settings, launch: Launch | None = None, output: int = 2, *, short: bool = False
 ) -> SparkSession:
-    """Start Spark in this process, its JVM by `launch` if that is given, or return the session it has.
+    """Start Spark in this process, with `launch` for its JVM if given, or return the existing session.
 
     `output` is the file descriptor that Spark's Python processes print to. A `short` session lives for
-    seconds: its JVM favours fast compilation over fast code.
+    seconds: its JVM favors fast compilation over fast code.
     """
     require_java()
     # Without this, Spark's workers may run another Python, and a query hangs without an error.
@@ -93,7 +93,7 @@ def _quieten(spark: Any) -> None:
 
 
 def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
-    """Every Spark property of a session: Penstock's own choices under the user's."""
+    """Every Spark property of a session: Penstock's defaults, overridden by the user's settings."""
     master = settings.spark.get("spark.master", "local[*]")
     chosen = {
         CACHE: str(settings.cache_directory),
@@ -105,38 +105,38 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
         "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "spark.driver.memory": "2g",
         "spark.sql.session.timeZone": "UTC",
-        # What is cached is read within seconds: to compress it costs more than it saves.
+        # Cached data is read within seconds: compression costs more than it saves.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.sql.warehouse.dir": str(settings.home / "spark-warehouse"),
-        # Interactive queries get a share of the cores, and never make a flow wait for long.
+        # Interactive queries get a share of the cores, and never delay a flow for long.
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": Path(__file__).with_name("pools.xml").as_uri(),
-        # Users' SQL may not name a path as a table.
+        # User SQL must not use a path as a table.
         "spark.sql.runSQLOnFiles": "false",
-        # Spark would compute an expression that occurs twice in a step before, outside of what catches its
-        # failure, so that one bad event would stop the batch.
+        # Spark would compute an expression that occurs twice in advance, outside of the expression that
+        # catches its failure, so that one bad event would stop the batch.
         "spark.sql.subexpressionElimination.enabled": "false",
-        # Spark would note, with several questions to the JVM, which line of Penstock made each column.
+        # Spark would record, with several calls to the JVM, which line of Penstock created each column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        # Events that a filter drops inside the reader would not be counted as read.
+        # Events dropped by a filter inside the reader would not be counted as read.
         "spark.sql.json.filterPushdown.enabled": "false",
         "spark.sql.csv.filterPushdown.enabled": "false",
-        # Rows that a class in Java is given must come back as they were, also before the year 1582.
+        # Rows passed to a Java class must be returned unchanged, even with dates before 1582.
         "spark.sql.datetime.java8API.enabled": "true",
-        # The default is an encoding that Parquet has given up; pyarrow reads it wrongly before 1677.
+        # The default is an encoding that Parquet has deprecated; pyarrow misreads times before 1677.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # TCP's delayed acknowledgement costs 40 ms per Python task on loopback.
         "spark.python.unix.domain.socket.enabled": "true",
-        # Between Java and Python whole Arrow batches pass, for which the default of 64 KiB is small.
+        # Whole Arrow batches pass between Java and Python, for which the default of 64 KiB is small.
         "spark.buffer.size": str(1024 * 1024),
-        # 0, the default, waits for ever on a query that does not end.
+        # 0, the default, waits forever for a query that does not end.
         "spark.sql.streaming.stopTimeout": f"{settings.worker.drain_ms}ms",
-        # Frozen in a checkpoint when its pipeline is created, so chosen for the long run.
+        # Fixed in a checkpoint when its pipeline is created, so chosen for the long term.
         "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
-        # May change under a checkpoint. The number of rows would cost a read for each write; a read that
-        # finds nothing is the slowest, because RocksDB's Java binding throws an exception inside.
+        # May change for an existing checkpoint. Counting rows would cost a read per write; a read that finds
+        # nothing is the slowest, because RocksDB's Java binding throws an exception internally.
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     }
     if not settings.on_cluster:
@@ -148,8 +148,8 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
         }
     if is_local(settings.checkpoint_url):
         chosen |= {
-            # The default manager forks some twenty processes a batch where Hadoop's native library is
-            # missing, as it is in the wheel. This one needs a single writer, which leases see to.
+            # The default manager forks some twenty processes per batch if Hadoop's native library is
+            # missing, as in the wheel. This one needs a single writer, which leases ensure.
             "spark.sql.streaming.checkpointFileManagerClass": (
                 f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
             ),
@@ -158,7 +158,7 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
 
 
 def _java_options(settings: Settings, short: bool) -> str:
-    """The user's options of the JVM, else a garbage collector and a compiler, and the class archive."""
+    """The user's JVM options, or by default a garbage collector and a compiler, and the class archive."""
     # On a few cores the parallel collector is a fifth faster than Java's default.
     local = not settings.on_cluster
     collector = "-XX:+UseSerialGC" if short else "-XX:+UseParallelGC"

@@ -1,4 +1,4 @@
-"""SQL queries over streams: read-only, limited in rows and time, run beside the flows of a worker."""
+"""SQL queries over streams: read-only, limited in rows and time, run alongside the flows of a worker."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 AT_ONCE = 2
-"""The most concurrent queries on a worker, so that its flows keep running."""
+"""The maximum number of concurrent queries on a worker, so that its flows keep running."""
 
 MOST_BYTES = 16 * 1024 * 1024
-"""The most bytes of rows in a result."""
+"""The maximum size of a result in bytes."""
 
 SHOWN_AS_THEY_ARE = frozenset(
     {
@@ -34,7 +34,7 @@ SHOWN_AS_THEY_ARE = frozenset(
         "map", "short", "string", "struct", "timestamp", "timestamp_ntz", "void",
     }
 )  # fmt: skip
-"""Types that have a form in Arrow and in JSON. A column of another one is shown as text."""
+"""Types that can be represented in Arrow and in JSON. Columns of other types are shown as text."""
 
 
 class ColumnInfo(BaseModel):
@@ -72,7 +72,7 @@ class Queries:
     """Runs queries on the Spark of a worker."""
 
     def __init__(self, spark: SparkSession, streams: Callable[[], Mapping[str, StreamPlace]]) -> None:
-        # A session of its own: tables of a query are never seen by a flow.
+        # A separate session: flows never see the tables of a query.
         self._spark, self._streams = spark.newSession(), streams
         self._places = threading.BoundedSemaphore(AT_ONCE)
 
@@ -101,7 +101,7 @@ class Queries:
 
     @contextmanager
     def _limited(self, timeout_s: float, stop: threading.Event) -> Iterator[None]:
-        """Cancel a query after its timeout or by `stop`, and say so in place of its failure."""
+        """Cancel a query after its timeout or by `stop`, and raise that instead of its failure."""
         with limited(self._spark, timeout_s, "query", stop) as over:
             try:
                 yield
@@ -114,7 +114,7 @@ class Queries:
 
 
 def _renderable(frame: DataFrame) -> DataFrame:
-    """The frame with names of our own, as a query may give two columns the same, and types that Arrow has."""
+    """The frame with unique names, as a query may use a name twice, and with types that Arrow supports."""
     from pyspark.sql import functions as f
 
     named = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
@@ -152,7 +152,7 @@ def _too_long(timeout_s: float) -> TookTooLong:
 
 
 def _failed(error: Exception) -> PenstockError:
-    """An error of the data, such as a division by zero, which only shows when the query runs."""
+    """A data error, such as a division by zero, which only occurs when the query runs."""
     from penstock.sql.problems import told
 
     try:

@@ -1,6 +1,6 @@
-"""Makes a class archive: `python -m penstock.engine.runtime.training FILE`.
+"""Creates a class archive: `python -m penstock.engine.runtime.training FILE`.
 
-Runs small flows in a JVM that writes all classes which it has loaded to the archive when it ends.
+Runs small flows in a JVM that writes all loaded classes to the archive when it exits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXIT_S = 300.0
 
 
 def main() -> None:
-    """Make the archive that is named on the command line, unless another process does so."""
+    """Create the archive that is named on the command line, unless another process is creating it."""
     archive = ClassArchive(Path(sys.argv[1]))
     os.nice(LOWEST_PRIORITY)
     if sys.platform == "linux":
@@ -42,19 +42,19 @@ def main() -> None:
 
 
 def make(archive: ClassArchive) -> None:
-    """Make an archive. It appears under its name when it is complete."""
+    """Create an archive. It appears under its name when it is complete."""
     with tempfile.TemporaryDirectory(dir=archive.path.parent) as scratch:
         directory, made = Path(scratch), Path(scratch) / "classes.jsa"
         option = f"-XX:ArchiveClassesAtExit={made} -Xlog:disable -Xlog:all=error:stderr"
         overrides = {"home": directory, "class_archive": False, "spark.driver.extraJavaOptions": option}
         spark = open_session(load(overrides, env={}, cwd=directory).settings)
         warm_up(spark, directory, specs(directory))
-        end(spark, EXIT_S)  # by itself: only then it writes the archive
+        end(spark, EXIT_S)  # a normal exit: only then it writes the archive
         made.replace(archive.path)
 
 
 def specs(directory: Path) -> list[dict[str, Any]]:
-    """Pipelines that use what flows use most: streams, files, SQL, windows and scripts."""
+    """Pipelines with the most common components: streams, files, SQL, windows and scripts."""
     source = directory / "events.json"
     source.write_text('{"id": 1, "text": "one", "at": "2024-01-01T00:00:00Z"}\n')
     files = {

@@ -1,4 +1,4 @@
-"""Small flows that let Spark load, compile and start what every flow needs."""
+"""Small flows that make Spark load and compile the code that every flow needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STREAM = {
 
 
 def warm_up(spark: SparkSession, directory: Path, specs: Iterable[Mapping[str, Any]] = (STREAM,)) -> None:
-    """Run pipelines of these specs over a few events, one after the other, in an empty directory."""
+    """Run pipelines with these specs over a few events, one after the other, in an empty directory."""
     home = StreamHome(directory / "streams", directory / "memory")
     streams = {
         "in": StreamSpec.model_validate({"schema": "id BIGINT, text STRING"}),

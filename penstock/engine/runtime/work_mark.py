@@ -1,7 +1,7 @@
 """The work mark of a flow: the current activity of its process, in a file that outlives the process.
 
-A flow that kills its process, such as by using up all memory, cannot report that. The next process finds the
-mark as the last one left it, and with it the number of processes in a row that died at work on this flow.
+A flow that kills its process, for example by exhausting the memory, cannot report that. The next process
+reads the last mark, which also has the number of consecutive processes that died while working on this flow.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from penstock.errors import Problem
 FILE = "work"
 
 Work = Literal["rests", "starts", "waits", "delivers"]
-"""No run; a run that starts; a run between two batches; a run with a batch under way."""
+"""No run; a run that starts; a run between two batches; a run with a batch in progress."""
 
 WORKER_DIED = "worker_died"
-"""The code of the failure."""
+"""The code of the problem that `take_up` returns."""
 
 PROCESS = uuid.uuid4().hex[:8]
-"""An id of this process: marks with the same id are its own, so it has survived them."""
+"""The id of this process: it has survived the activity of any mark with the same id."""
 
 _LETTERS: dict[str, Work] = {"r": "rests", "s": "starts", "w": "waits", "d": "delivers"}
 _MOST = 99_999
 
 
 class WorkMark:
-    """The mark of one flow. A change costs one system call, and no sync: only a power loss undoes it."""
+    """The mark of one flow. A change costs one system call without a sync: only a power loss loses it."""
 
     def __init__(self, directory: Path, process: str = PROCESS) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -41,10 +41,10 @@ class WorkMark:
         self.work: Work = _LETTERS.get(found[:1], "rests")
         self._survived = found[7:15] == process
         self.deaths = int(found[1:6]) if found[1:6].isdigit() else 0
-        """Processes in a row that died while they started this flow, or delivered a batch of it."""
+        """Consecutive processes that died while starting this flow, or delivering one of its batches."""
 
     def take_up(self) -> Problem | None:
-        """Take over the mark of the last process; a problem if it died while working on the flow."""
+        """Take over the mark of the last process; returns a problem if it died while working on the flow."""
         died_at = self.work
         died = died_at in ("starts", "delivers") and not self._survived
         self.deaths = min(self.deaths + died, _MOST)
@@ -64,7 +64,7 @@ class WorkMark:
         self._write("starts")
 
     def answered(self) -> None:
-        """Record that the run has started; a batch may be under way already."""
+        """Record that the run has started, unless a batch is already in progress."""
         if self.work == "starts":
             self._write("waits", only_from="starts")
 
@@ -79,7 +79,7 @@ class WorkMark:
             self._write(self.work)
 
     def rest(self) -> None:
-        """Record that no run is under way."""
+        """Record that there is no run."""
         self._write("rests")
 
     def close(self) -> None:

@@ -17,10 +17,10 @@ from penstock.specs.cases import Case, EventsExpectation, Expect, ExpectedError
 from penstock.specs.validation import parse
 
 MOST_TOLD = 50
-"""The most differences that are reported."""
+"""The maximum number of differences that are reported."""
 
 Failed = tuple[str, EventError]
-"""The step that has failed on an event, and why."""
+"""The step that has failed on an event, and the error."""
 
 
 class CaseResult(BaseModel):
@@ -34,7 +34,7 @@ class CaseResult(BaseModel):
 
 
 def cases_of(raw: Any, only: Sequence[str] = ()) -> list[Case]:
-    """The tests of a document, or some by name. Raises `Invalid` if it is not valid, or has none so named."""
+    """The tests of a document, or some by name; raises `Invalid` if it is invalid, or a name is unknown."""
     cases: list[Case] = getattr(parse(raw).spec, "tests", [])  # type: ignore[attr-defined]
     names = [case.name for case in cases]
     for name in only:
@@ -48,7 +48,7 @@ def cases_of(raw: Any, only: Sequence[str] = ()) -> list[Case]:
 def run_case(
     bench: Bench, raw: Any, case: Case, read_file: Callable[[str], Given] | None = None
 ) -> CaseResult:
-    """Run a test. `read_file` gives the events of a file beside the document, where there are such."""
+    """Run a test. `read_file` reads the events of a file next to the document, if files are available."""
     began = time.perf_counter()
     differences: list[Difference] = []
     try:
@@ -56,7 +56,7 @@ def run_case(
         errors = trial.result.errors
         if not errors:
             differences = list(_differences(case.expect, trial))[:MOST_TOLD]
-    except PenstockError as error:  # the samples do not fit, or cannot be read
+    except PenstockError as error:  # the samples do not match the source, or cannot be read
         errors = error.problems
     return CaseResult(
         name=case.name,
@@ -121,7 +121,7 @@ def _counted(expected: int, actual: int, where: str) -> Iterator[Difference]:
 def _failures(
     expected: Sequence[ExpectedError], failed: Sequence[Failed], where: str
 ) -> Iterator[Difference]:
-    """Errors that were expected and did not come, and the other way round."""
+    """Expected errors that did not occur, and errors that were not expected."""
     left = list(failed)
     for i, wanted in enumerate(expected):
         found = next((each for each in left if _fits(wanted, *each)), None)

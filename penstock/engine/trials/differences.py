@@ -25,7 +25,7 @@ from penstock.streams.decode.results import Mismatch
 from penstock.streams.rendering import plain_values
 
 CLOSE = 1e-9
-"""By how much, relatively, floating point numbers may differ: sums depend on the order of their parts."""
+"""The relative tolerance for floating point numbers: sums depend on the order of their terms."""
 
 
 class Difference(BaseModel):
@@ -38,7 +38,7 @@ class Difference(BaseModel):
 
 
 class Events:
-    """Events that are compared with others."""
+    """Actual events, to be compared with expected ones."""
 
     def __init__(self, table: pa.Table) -> None:
         self.rows = as_events(table)
@@ -66,7 +66,7 @@ class Events:
                 yield Difference(where=f"{where}[{i}]", message="is not expected", actual=self.rows[i])
 
     def contain(self, expected: Sequence[Event], where: str) -> Iterator[Difference]:
-        """The expected events that are not among these, each with the differences to the nearest one."""
+        """For each expected event that is missing, the differences to the most similar event."""
         for i, event in enumerate(expected):
             place = f"{where}.contains[{i}]"
             found = [list(self._compared(event, row, place, partly=True)) for row in self.rows]
@@ -167,7 +167,7 @@ def _leaf(expected: Any, actual: Any, kind: pa.DataType, where: str) -> Iterator
 
 
 def _as_column(value: Any, kind: pa.DataType) -> Any:
-    """A JSON value as a column of that type shows it."""
+    """A JSON value, rendered like a value of a column of that type."""
     if isinstance(value, float):
         if is_.is_integer(kind) and value.is_integer():
             value = int(value)

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 Event = dict[str, Any]
 
 SHOWN = {"offset": "sample", "time": "time", "key": "key", "headers": "headers", "sinks": "sinks"}
-"""The members of `$meta`, and their fields in `$event`."""
+"""The members of `$meta`, and the corresponding fields of `$event`."""
 
 
 class EventError(BaseModel):
-    """An event that a step has failed on: in a pipeline it would be in the dead letters."""
+    """An event on which a step has failed: in a running pipeline it would become a dead letter."""
 
     code: str
     message: str
@@ -66,17 +66,17 @@ class TestResult(BaseModel):
 
 
 def columns_of(schema: StructType) -> list[Column]:
-    """The columns of a schema as they are shown."""
+    """The columns of a schema, for display."""
     return [Column(name=field.name, type=field.dataType.simpleString()) for field in schema.fields]
 
 
 def renderable(schema: StructType) -> bool:
-    """Whether all columns have a form in Arrow and in JSON."""
+    """Whether all columns can be represented in Arrow and in JSON."""
     return not any(map(_is_odd, schema.fields))
 
 
 def rendered(df: DataFrame) -> DataFrame:
-    """The frame as it can be collected: columns of other types, such as VARIANT, are text."""
+    """The frame in a form that can be collected: columns of unsupported types, such as VARIANT, are text."""
     from pyspark.sql import functions as f
 
     changed = {}
@@ -84,7 +84,7 @@ def rendered(df: DataFrame) -> DataFrame:
         if _is_odd(have):
             changed[have.name] = f.col(quote(have.name)).cast("string")
         elif have.dataType != loose.dataType:
-            # Arrow does not take a struct that is null while its fields may not be.
+            # Arrow does not accept a null struct if its fields are not nullable.
             changed[have.name] = f.col(quote(have.name)).cast(loose.dataType)
     return df.withColumns(changed) if changed else df
 
@@ -98,7 +98,7 @@ def sorted_out(table: pa.Table) -> tuple[pa.Table, list[Note]]:
 
 
 def as_events(table: pa.Table) -> list[Event]:
-    """Events as they are shown: their columns, and their metadata in `$meta`."""
+    """Events for display: their columns, and their metadata in `$meta`."""
     names = [name for name in table.schema.names if name != EVENT]
     columns = [plain_values(table.column(name).combine_chunks()) for name in names]
     rows: list[Event] = [{} for _ in range(table.num_rows)]
@@ -119,7 +119,7 @@ def as_event(note: Note) -> Event:
 
 
 def numbers(table: pa.Table) -> list[int | None]:
-    """The numbers of the samples that events come from; None for those that come from several."""
+    """The sample number of each event; None for an event that comes from several samples."""
     return [event["sample"] for event in table.column(EVENT).to_pylist()]
 
 

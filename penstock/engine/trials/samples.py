@@ -1,8 +1,8 @@
-"""Sample events of a test run, made into a table with the columns of the source.
+"""Sample events of a test run, converted to a table with the columns of the source.
 
 An event is an object with its columns. Its metadata is in `$meta`: `key`, `headers` and `time`. An event of a
-raw source has `value`, `key` and `headers`; a text alone is its value, and a value that is no text becomes
-JSON. Events that leave a test run have the same form, so they can enter another one.
+raw source has `value`, `key` and `headers`; a plain string is its value, and a value that is not a string
+becomes JSON. Output events of a test run have the same form, so they can be the input of another one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 META = "$meta"
 MEMBERS = ("offset", "time", "key", "headers", "sinks")
-"""What `$meta` may hold. Samples are numbered from 0, and steps choose sinks, so these two are ignored."""
+"""The members of `$meta`. `offset` and `sinks` are ignored: samples are numbered from 0, and steps choose
+sinks."""
 
 MOST_EVENTS = 1_000
 MOST_BYTES = 10 * 1024 * 1024
-"""The most bytes of samples in a test run."""
+"""The maximum size of the samples of a test run in bytes."""
 
 RAW = ("value", "key", "headers")
 BESIDE = {"_offset": "offset", "_time": "time", "_key": "key", "_headers": "headers"}
@@ -42,7 +43,7 @@ RAW_BESIDE = {**BESIDE, "key": "key", "headers": "headers"}
 
 @dataclass(frozen=True)
 class Text:
-    """Events as they would be sent to a source."""
+    """Events in the form in which they are sent to a source."""
 
     body: bytes
     content_type: str | None = None
@@ -53,17 +54,17 @@ Given = Sequence[Any] | Text
 
 @dataclass(frozen=True)
 class Samples:
-    """Events as a source would give them to the first step."""
+    """Events in the form in which a source passes them to the first step."""
 
     table: pa.Table
-    """Their columns, and `$event`."""
+    """The columns of the events, and `$event`."""
     schema: StructType
     warnings: list[Problem] = field(default_factory=list)
 
 
 @dataclass
 class _Read:
-    """Parsed events: payload and metadata of each."""
+    """Parsed events: their payloads and metadata."""
 
     payload: pa.RecordBatch
     known: list[dict[str, Any]]
@@ -78,11 +79,11 @@ def read_samples(
     *,
     known: bool = True,
 ) -> Samples:
-    """The samples for a source with these columns; None: those that the samples have.
+    """The samples for a source with these columns; None: infer the columns from the samples.
 
-    `known` says whether the source is a stream, whose events have metadata; metadata that the source does not
+    `known` is true if the source is a stream, whose events have metadata; metadata that the source does not
     provide is ignored, since the steps of a flow would not see it. Raises `Invalid` with a problem for each
-    event that does not fit; `at` is their path in the document or request.
+    event that does not match; `at` is their path in the document or request.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
@@ -111,7 +112,7 @@ def read_samples(
 
 
 def _each(events: Sequence[Any], schema: pa.Schema, raw: bool, at: str) -> _Read:
-    """Events that are JSON values."""
+    """Read events that are JSON values."""
     _require_few(len(events), at)
     rows, payloads, known, problems, size = rows_of(schema), [], [], [], 0
     extra: dict[str, int] = {}
@@ -177,7 +178,7 @@ def _known(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_text(given: Text, schema: pa.Schema, raw: bool, at: str) -> _Read:
-    """Events in the form in which they are sent to a stream, decoded as a stream decodes them."""
+    """Read events in the form in which they are sent to a stream, with the decoder of streams."""
     if len(given.body) > MOST_BYTES:
         raise Invalid(_too_much(at))
     found = decode(given.body, given.content_type, None if raw else schema)
@@ -217,7 +218,7 @@ def _json_texts(given: Text, at: str) -> list[str]:
 
 
 def _inferred(events: Sequence[Any], spark: SparkSession, at: str) -> StructType:
-    """The columns of events, inferred as Spark infers those of JSON files."""
+    """The columns of events, inferred as Spark infers the columns of JSON files."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import ArrayType, StructType
 
@@ -278,7 +279,7 @@ def _ignored(name: str, columns: Sequence[str], path: str) -> Problem:
 
 
 def _untold(known: Sequence[Mapping[str, Any]], at: str) -> Iterator[Problem]:
-    """A warning for each member of `$meta` that the source does not give its events."""
+    """A warning for each member of `$meta` that events of the source do not have."""
     for name in ("key", "headers", "time"):
         for i, event in enumerate(known):
             if event.get(name) is not None:

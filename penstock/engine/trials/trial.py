@@ -1,8 +1,8 @@
-"""Test runs: sample events go through every step, and the output of each is returned.
+"""Test runs: sample events go through every step, and the output of each step is returned.
 
-The steps are the very ones that a flow runs, on a frame that has an end. Each starts from what was collected
-of the one before, so its time is its own. Nothing is read from the source and nothing reaches a sink; a step
-that calls an external system uses the given answers.
+The steps are the same that a flow runs, on a finite frame. Each starts from the collected output of the
+previous step, so its time is measured separately. Nothing is read from the source and nothing reaches a sink;
+a step that calls an external system uses the given responses.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_ROWS = 10_000
-"""Events that a step may make of the samples: one that explodes must not fill the memory."""
+"""The maximum number of output events of a step: a step that explodes events must not exhaust the memory."""
 
 
 @dataclass
@@ -81,8 +81,8 @@ def try_out(
 ) -> Trial:
     """Run a document on samples. Errors of the document are part of the result.
 
-    Raises `Invalid` for samples and answers that do not fit it; `at` is their path in the document or
-    request.
+    Raises `Invalid` for samples and responses that do not match it; `at` is the path of the samples in the
+    document or request.
     """
     began = time.perf_counter()
     analysis = analyse(raw, bench.lookup, bench.known, bench.defaults, policy=bench.policy)
@@ -103,7 +103,7 @@ def try_out(
         result.ok, result.errors = False, error.problems
         return run
     _require_steps(flow, given or {})
-    # A task that lends its steps to pipelines may be given any source.
+    # A task whose steps are used in pipelines may have any source.
     known = raw["kind"] == "Task" or flow.source.component.reads(site) is not None
     read = read_samples(samples, columns, session, at, known=known)
     result.input, result.warnings = as_events(read.table), read.warnings
@@ -133,7 +133,7 @@ class _Run:
     def step(
         self, number: int, part: Part[Processor], df: DataFrame, table: pa.Table
     ) -> tuple[DataFrame, pa.Table]:
-        """Run one step: the frame for the next one, and its rows."""
+        """Run one step; returns the frame for the next step, and its rows."""
         began = time.perf_counter()
         if part.component.asks() and part.id not in self.given:
             raise Invalid(_needs_answer(part))
@@ -151,10 +151,10 @@ class _Run:
         return self.session.createDataFrame(rows, step.frame.schema.toNullable()), made
 
     def collect(self, step: Step, part: Part[Processor]) -> tuple[pa.Table, list[Note]]:
-        """The events that leave a step, and its notes."""
+        """The output events of a step, and its notes."""
         try:
             found = table_of(rendered(step.noted).limit(MOST_ROWS + 1)).combine_chunks()
-        except Exception as error:  # Spark, and what runs in it, may raise anything
+        except Exception as error:  # Spark, and code that runs in it, may raise anything
             raise Invalid(part.place.locate(failure_of(error).problem)) from None
         if found.num_rows > MOST_ROWS:
             message = f"the step produces more than {MOST_ROWS} events from the samples"
@@ -170,7 +170,7 @@ class _Run:
         notes: Sequence[Note],
         ms: float,
     ) -> StepResult:
-        """The result of a step, as it is shown."""
+        """The result of a step, for display."""
         plan = Plan(self.flow, self.input, self.steps, {})
         faults = Reasons(plan, self.session).explained([note for note in notes if note.kind == "fault"])
         late = [note for note in notes if note.kind == "late"]
@@ -189,7 +189,7 @@ class _Run:
         )
 
     def deliver(self, df: DataFrame, table: pa.Table) -> None:
-        """The events that each sink would get."""
+        """Determine the events that each sink would get."""
         plan = plan_frame(self.flow, df, None, first=len(self.flow.processors))
         if plan.judged is not None:
             table = self.judge(plan.judged.noted, table)
@@ -234,22 +234,22 @@ def _error(note: Note) -> EventError:
 
 
 def _dropped(taken: pa.Table, made: pa.Table, noted: Sequence[int | None]) -> tuple[int, list[int]]:
-    """The number of events that a step has dropped, and the numbers of those whose sample is gone altogether.
+    """The number of dropped events of a step, and the indexes of input events whose sample is gone entirely.
 
-    Several events may have the same number: an earlier step has made them from one sample.
+    Several events may have the same sample number, if an earlier step has created them from one sample.
     """
     before, after = numbers(taken), numbers(made)
     if None in before:
         return max(0, len(before) - len(after) - len(noted)), []
     if None in after:
-        return 0, []  # it makes new events of several, as a window does
+        return 0, []  # it aggregates several events into new ones, as a window does
     left = Counter(after) + Counter(noted)
     gone = Counter(before) - left
     return gone.total(), [i for i, number in enumerate(before) if number in gone and number not in left]
 
 
 def _runnable(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The document, or a pipeline with its steps if it is a task that cannot run alone."""
+    """The document, or a pipeline with its steps if it is a task that doesn't run on its own."""
     if raw["kind"] != "Task" or runs(raw):
         return raw
     spec = raw["spec"]
@@ -260,7 +260,7 @@ def _runnable(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 SAMPLED = {"type": "file", "path": "samples", "format": "json"}
-"""A source that is never read, and whose columns are those of the samples."""
+"""A source that is never read; its columns are those of the samples."""
 
 
 def _require_steps(flow: Flow, given: Mapping[str, Any]) -> None:

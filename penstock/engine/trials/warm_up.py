@@ -1,4 +1,4 @@
-"""A small test run that makes a new process ready for the next ones."""
+"""A small test run that warms up a new process."""
 
 from __future__ import annotations
 

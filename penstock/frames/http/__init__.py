@@ -1,1 +1,1 @@
-"""What connectors and steps that call HTTP services have in common."""
+"""Shared code of connectors and steps that call HTTP services."""

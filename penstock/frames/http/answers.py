@@ -1,4 +1,4 @@
-"""What headers of HTTP answers say, and how addresses are shown."""
+"""Headers of HTTP responses, and the display of URLs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 LONGEST_S = 3600.0
-"""Seconds that `Retry-After` may ask for; a date far ahead would stop a flow for good."""
+"""Maximum seconds of `Retry-After`: a date far in the future would stop a flow forever."""
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a server asks to wait, from its header `Retry-After`: a number or a date."""
+    """The seconds to wait, from the header `Retry-After`, which is a number or a date; None if absent."""
     text = headers.get("Retry-After", "").strip()
     if text.isdigit():
         return min(float(text), LONGEST_S)
@@ -24,6 +24,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def shown(url: str) -> str:
-    """A URL as errors show it: without its path and query, which may be secret."""
+    """A URL for display in errors: without its path and query, which may be secret."""
     found = urlsplit(url)
     return f"{found.scheme}://{found.netloc}"

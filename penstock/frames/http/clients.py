@@ -1,4 +1,4 @@
-"""Clients of HTTP services, with the logins and the encryption that a user has declared."""
+"""Clients of HTTP services, with the declared authentication and encryption."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from penstock.specs.http import Auth, OAuth2
 from penstock.specs.tls import Tls
 
 EARLY_S = 30.0
-"""A token is fetched again this long before it expires, so that none expires on its way."""
+"""Seconds before its expiry at which a token is renewed, so that no token expires in transit."""
 
 LIFE_S = 3600.0
-"""Seconds that a token is used whose server does not say when it expires."""
+"""Seconds for which a token is used if the server does not return an expiry."""
 
 
 def client_of(
     policy: Policy, auth: Auth | None, tls: Tls | None, timeout_s: float, connections: int
 ) -> httpx.Client:
-    """A client that follows no redirects and connects only to what the policy allows.
+    """A client that follows no redirects and connects only to addresses that the policy allows.
 
-    `Invalid` if a file of `tls` cannot be used.
+    Raises `Invalid` if a file of `tls` cannot be used.
     """
     verify = tls.context() if tls is not None else True
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=connections)
@@ -36,7 +36,7 @@ def client_of(
 
 
 def authorization(policy: Policy, auth: Auth, timeout_s: float) -> str:
-    """The value of the header `Authorization`, for a connection that is no request of `httpx`."""
+    """The value of the header `Authorization`, for a connection that does not use `httpx`."""
     request = httpx.Request("GET", "http://localhost/")
     login = _login(auth)
     assert login is not None
@@ -66,7 +66,7 @@ class _Bearer(httpx.Auth):
 
 
 class ClientCredentials(httpx.Auth):
-    """Logs in with a token that it fetches, keeps until it expires, and replaces if it is refused."""
+    """Authenticates with a token, which is fetched, cached until it expires, and renewed if rejected."""
 
     def __init__(self, spec: OAuth2) -> None:
         self.spec = spec
@@ -74,7 +74,7 @@ class ClientCredentials(httpx.Auth):
         self._token, self._until = "", 0.0
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Send the request with a token; once more, with a new one, if it is refused."""
+        """Send the request with a token; retry once with a new token if it is rejected."""
         for last in (False, True):
             token = self._kept()
             if not token:
@@ -114,13 +114,13 @@ class ClientCredentials(httpx.Auth):
             form["scope"] = self.spec.scope
         asking = httpx.Request(
             "POST", self.spec.token_url, data=form, headers={"Accept": "application/json"},
-            extensions=dict(request.extensions),  # the timeout among them
+            extensions=dict(request.extensions),  # including the timeout
         )  # fmt: skip
         login = httpx.BasicAuth(self.spec.client_id, self.spec.client_secret)
         return next(login.auth_flow(asking))
 
     def _taken(self, response: httpx.Response) -> str:
-        """The token of an answer, which is kept."""
+        """Cache and return the token of a response."""
         status, where = response.status_code, shown(self.spec.token_url)
         if status in (400, 401, 403):
             message = f"{where} issued no token: it responded with {status}"

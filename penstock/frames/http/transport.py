@@ -1,7 +1,7 @@
 """Connections to addresses that the policy has checked.
 
-A name is resolved once, all of its addresses are checked, and the connection is made to one of these: a name
-that means another address a moment later, and a redirect, lead nowhere else.
+A name is resolved once, all of its addresses are checked, and the connection is made to one of them, so that
+neither DNS rebinding nor a redirect can lead to another address.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIELD = "url"
 
 
 def checked_addresses(policy: Policy, host: str) -> list[str]:
-    """Addresses of a host to connect to; `Invalid` if one is not allowed, `gaierror` if none is found."""
+    """The addresses of a host; raises `Invalid` if one is not allowed, `gaierror` if none is found."""
     found = policy.addresses.checked(host)
     if isinstance(found, str):
         raise Invalid(address_problem(host, found, FIELD))
@@ -32,7 +32,7 @@ def checked_addresses(policy: Policy, host: str) -> list[str]:
 
 
 def connected(policy: Policy, host: str, port: int, timeout_s: float) -> socket.socket:
-    """A connection to the first checked address of a host that answers."""
+    """A connection to the first checked address of a host that responds."""
     failure: OSError | None = None
     for address in checked_addresses(policy, host):
         try:
@@ -74,7 +74,7 @@ class CheckedTransport(httpx.BaseTransport):
 
 
 class _Direct(httpx.HTTPTransport):
-    """httpx has no parameter for the part of httpcore that opens connections."""
+    """A transport with its own network backend, for which httpx has no parameter."""
 
     def __init__(self, policy: Policy, *, verify: ssl.SSLContext | bool, limits: httpx.Limits) -> None:
         super().__init__(verify=verify, limits=limits)
@@ -89,7 +89,7 @@ class _Direct(httpx.HTTPTransport):
 
 
 class _Backend(httpcore.NetworkBackend):
-    """Opens connections to the addresses that were checked; TLS still asks for the name."""
+    """Opens connections to checked addresses; TLS still verifies the host name."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self._system = policy, httpcore.SyncBackend()

@@ -1,4 +1,4 @@
-"""Estimates what micro-batches cost: a fixed time, and a time for each event."""
+"""Estimates the cost of micro-batches: a fixed time, and a time per event."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ LATEST = 0.1
 """The weight of the latest micro-batch in the estimates: about ten micro-batches are remembered."""
 
 SPREAD, FEW, KEPT = 0.5, 10, 0.99
-"""Sizes that differ by less than this part of their mean, and by this many events, say little about the cost
-of an event: after a slow micro-batch more events wait, so a machine that is slow for a while looks the same.
-An earlier estimate is kept, lower by this factor with each micro-batch."""
+"""Sizes that differ by less than this fraction of their mean, and by this many events, reveal little about
+the cost per event: after a slow micro-batch more events wait, so a temporarily slow machine looks the same.
+The earlier estimate is then retained, reduced by this factor with each micro-batch."""
 
 SLOWER = 1.01
-"""The quickest micro-batch is forgotten by this factor with each one that follows."""
+"""The time of the quickest micro-batch grows by this factor with each further micro-batch."""
 
 
 class Costs:
-    """The time of a micro-batch as a fixed cost and a cost for each event, from recent micro-batches."""
+    """The time of a micro-batch as a fixed cost and a cost per event, estimated from recent ones."""
 
     def __init__(self) -> None:
         self.count = 0
         self.per_event = 0.0
         self.deviation = 0.0
-        """The mean difference between the time that a micro-batch took and the expected time, in seconds."""
+        """The mean difference between the actual and the expected time of a micro-batch, in seconds."""
         self.events = self.seconds = 0.0
-        """The mean size and time of a micro-batch."""
+        """The mean size in events and the mean time in seconds of a micro-batch."""
         self.quickest = math.inf
-        """The shortest time that a micro-batch took lately."""
+        """The shortest time of a recent micro-batch, in seconds."""
         self._variance = self._covariance = 0.0
 
     def add(self, events: float, seconds: float) -> None:
-        """Take in a micro-batch; with several tasks, `events` are those of one task."""
+        """Add a micro-batch; with several tasks, `events` are those of one task."""
         self.count += 1
         weight = max(LATEST, 1 / self.count)
         if self.count > 1:
@@ -51,5 +51,5 @@ class Costs:
 
     @property
     def fixed(self) -> float:
-        """The seconds that a micro-batch takes apart from its events."""
+        """The fixed cost of a micro-batch in seconds."""
         return max(0.0, self.expected(0.0))

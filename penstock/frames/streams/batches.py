@@ -1,7 +1,7 @@
-"""Where the batches of a stream end.
+"""Division of a stream into batches.
 
-The reader of a stream polls; the headers of unread frames are kept here, so that a poll costs only as much as
-there are new frames. Bodies are never read.
+The reader of a stream polls; the headers of unread frames are cached here, so that the cost of a poll depends
+only on the number of new frames. Bodies are never read.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Limits:
     max_tx_bytes: float = math.inf
     max_tx_ms: float = math.inf
     latency_ms: int | None = None
-    """The latency goal, by which the other limits are chosen between micro-batches."""
+    """The latency goal, from which the other limits are derived between micro-batches."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive events; with `lost`, they can no longer be read, for that reason."""
+    """Consecutive events; `lost` is the reason if they can no longer be read."""
 
     base: int
     next: int
@@ -48,7 +48,7 @@ class Run:
     bytes: float
     lost: str | None = None
     span: Span | None = field(default=None, compare=False)
-    """The frame that holds them."""
+    """The frame of the events."""
 
     def part(self, first: int, end: int) -> Run:
         """The part of the run between two offsets."""
@@ -61,7 +61,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Batch:
-    """A complete batch: its offsets, how many of them are known to be lost, its size and its events."""
+    """A complete batch: its offsets, the number of lost events, its size and its events."""
 
     first: int
     next: int
@@ -73,13 +73,13 @@ class Batch:
 class Transactions:
     """The offsets inside transactions of the source, where no batch may end.
 
-    Ended transactions that overlap are kept as one stretch, so that a question costs a binary search however
-    many transactions there are.
+    Overlapping ended transactions are merged into one range, so that a lookup is a binary search regardless
+    of the number of transactions.
     """
 
     def __init__(self) -> None:
         self._open: dict[str, int] = {}
-        self._heap: list[tuple[int, str]] = []  # those in `_open`, and some that have ended since
+        self._heap: list[tuple[int, str]] = []  # the transactions in `_open`, and some that have ended since
         self._begins: list[int] = []
         self._ends: list[int] = []
 
@@ -94,7 +94,7 @@ class Transactions:
             heapq.heappush(self._heap, (begin, transaction))
 
     def _join(self, begin: int, end: int) -> None:
-        """Add a stretch to those that it overlaps. Stretches that only touch stay apart."""
+        """Merge a range with those that it overlaps. Adjacent ranges stay separate."""
         i, j = bisect_right(self._ends, begin), bisect_left(self._begins, end)
         if i < j:
             begin, end = min(begin, self._begins[i]), max(end, self._ends[j - 1])
@@ -106,7 +106,7 @@ class Transactions:
         del self._begins[:ended], self._ends[:ended]
 
     def after(self, offset: int) -> float:
-        """The first offset at or after `offset` where a batch may end; infinite if it is not known yet."""
+        """The first offset at or after `offset` where a batch may end; infinite if not known yet."""
         i = bisect_right(self._ends, offset)
         if i < len(self._ends) and self._begins[i] < offset:
             offset = self._ends[i]
@@ -126,7 +126,7 @@ class Transactions:
         return self._heap[0][0] if self._heap else math.inf
 
     def give_up(self, below: int) -> dict[str, int]:
-        """Let batches end inside open transactions that begin before an offset; the first offset of each."""
+        """Allow batches to end inside open transactions that begin before an offset; returns their starts."""
         given_up: dict[str, int] = {}
         while self.oldest_open < below:
             _, transaction = heapq.heappop(self._heap)
@@ -134,14 +134,14 @@ class Transactions:
         return given_up
 
     def within(self, end: int) -> Transactions:
-        """The transactions that end up to an offset, by which a batch that ends there was planned."""
+        """The transactions that end at or before an offset: those used to plan a batch that ends there."""
         found, known = Transactions(), bisect_right(self._ends, end)
         found._begins, found._ends = self._begins[:known], self._ends[:known]
         return found
 
 
 class Cutter:
-    """Cuts consecutive runs into batches."""
+    """Divides consecutive runs into batches."""
 
     def __init__(self, limits: Limits, transactions: Transactions, start: int) -> None:
         self._limits, self._transactions = limits, transactions
@@ -150,7 +150,7 @@ class Cutter:
         self.due_at = math.inf
         """The time on the monotonic clock at which the current batch is complete regardless of its size."""
         self.oversized: int | None = None
-        """The first offset of a batch that a transaction makes too large; None if there is none."""
+        """The first offset of a batch that is too large because of a transaction; None if there is none."""
         self._open(start)
 
     def _open(self, first: int) -> None:
@@ -201,26 +201,26 @@ class Cutter:
         return self.at + max(room, 0 if self._events else 1)
 
     def _due(self, run: Run) -> float:
-        age = max(0.0, time.time() - run.time_us / 1e6)  # a clock may have gone back
+        age = max(0.0, time.time() - run.time_us / 1e6)  # the clock may have gone back
         return time.monotonic() + max(0.0, self._limits.max_ms / 1000 - age)
 
 
 class Batches:
-    """The batches of a stream, from one offset on to the next."""
+    """The batches of a stream, planned from a start offset that moves forward."""
 
     def __init__(self, log: Log, limits: Limits, gap: Literal["skip", "fail"]) -> None:
         self._log, self._limits, self._gap = log, limits, gap
         self._look_s = LOOK_S
-        self._start = self._seen = 0  # what is known reaches from one to the other
+        self._start = self._seen = 0  # the headers between these offsets are cached
         self._runs: deque[Run] = deque()
         self._transactions = Transactions()
         self._cutter = Cutter(limits, self._transactions, 0)
-        self._unended: dict[str, int] = {}  # transactions that were given up, by id: their first offset
+        self._unended: dict[str, int] = {}  # first offsets of abandoned transactions, by id
 
     def await_end(self, start: int, patience_s: float) -> int:
         """The end of the complete batches from an offset on; the offset itself if there are none yet.
 
-        Waits for a complete batch for up to `patience_s`.
+        Waits up to `patience_s` seconds for a complete batch.
         """
         self._begin(start)
         deadline = time.monotonic() + patience_s
@@ -234,16 +234,16 @@ class Batches:
                 return start
             if self._cutter.due_at == math.inf:
                 self._log.wait(self._seen, deadline - now)
-            else:  # the overdue batch waits for a transaction, which may take long
+            else:  # the overdue batch waits for the end of a transaction, which may take long
                 due_at = self._cutter.due_at if self._cutter.due_at > now else deadline
                 time.sleep(min(self._look_s, due_at - now, deadline - now))
 
     def share(self) -> int | None:
-        """The size of batches that was chosen for the last planned micro-batch; None if none was."""
+        """The batch size that was chosen for the last planned micro-batch; None if none was chosen."""
         return None
 
     def unended(self, end: int) -> dict[str, int]:
-        """The transactions that did not end in time and begin before an offset, each reported once."""
+        """The transactions before an offset that did not end in time, each reported once."""
         found = {transaction: first for transaction, first in self._unended.items() if first < end}
         self._unended = {transaction: first for transaction, first in self._unended.items() if first >= end}
         return found
@@ -258,9 +258,9 @@ class Batches:
         return min(last, self._cutter.batches[self._fitting - 1].next)
 
     def between(self, start: int, end: int, max_events: int | None = None) -> list[Batch]:
-        """The batches that make up a range, also when it was planned before a restart.
+        """The batches of a range, even if it was planned before a restart.
 
-        With `max_events` they are that small, in place of the limit of all batches.
+        `max_events` overrides the general limit of batches.
         """
         self._begin(start)
         self._look(end)
@@ -273,7 +273,7 @@ class Batches:
         return cutter.batches
 
     def _begin(self, start: int) -> None:
-        """Forget runs below an offset."""
+        """Remove the cached runs below an offset."""
         if not self._start <= start <= self._seen:
             self._forget(start)
         if start == self._start:
@@ -287,7 +287,7 @@ class Batches:
         self._cut()
 
     def _cut(self) -> None:
-        """Cut batches of all runs again."""
+        """Divide all runs into batches again."""
         self._cutter = Cutter(self._limits, self._transactions, self._start)
         for run in self._runs:
             self._cutter.add(run)
@@ -324,7 +324,7 @@ class Batches:
             self._cut()
 
     def _look(self, until: int | None = None) -> bool:
-        """Read new headers, as many as are useful now; true if there are no more."""
+        """Read new headers, as many as needed now; true if there are no more."""
         bounds = self._log.bounds()
         if self._seen < bounds.first:
             self._take([Run(self._seen, bounds.first, 0, 0.0, "evicted")])
@@ -374,7 +374,7 @@ class Batches:
 
 
 def too_large(first: int, limit: float) -> Fault:
-    """The fault of a transaction that may not be split, and is larger than a micro-batch."""
+    """The fault for a transaction that may not be split and exceeds the size limit."""
     message = f"a transaction makes the batch from offset {first} on larger than {limit:.0f} bytes"
     return Fault(
         "transaction_too_large",
@@ -383,5 +383,5 @@ def too_large(first: int, limit: float) -> Fault:
 
 
 def gap(first: int, end: int, reason: str) -> Fault:
-    """The fault of a gap, for a reader that may not skip events."""
+    """The fault for a gap, if a reader may not skip events."""
     return Fault("gap", f"offsets {first} to {end - 1} of the stream can no longer be read: {reason}")

@@ -14,7 +14,7 @@ from penstock.streams.storage import Cursor, Fenced
 
 
 def cursor_in(log: Log, reader: str) -> Cursor | None:
-    """The cursor of a reader, if it has begun to read the stream."""
+    """The cursor of a reader, if it has started to read the stream."""
     cursors = (cursor for cursor in log.storage.cursors() if cursor.reader == reader and cursor.has_run)
     return next(cursors, None)
 
@@ -28,7 +28,7 @@ def forget_cursor(place: StreamPlace | None, site: Site) -> None:
 def keep_up(site: Site, place: StreamPlace, end: int) -> None:
     """Move the cursor of a stopped flow to an offset up to which everything is delivered.
 
-    The reader itself moves the cursor only when Spark asks for more.
+    The reader itself moves the cursor only when Spark requests more events.
     """
     log = LOGS.log(place.directory)
     known = cursor_in(log, site.flow)
@@ -38,7 +38,7 @@ def keep_up(site: Site, place: StreamPlace, end: int) -> None:
 
 
 def oldest_age_ms(log: Log, first: int, end: int) -> float | None:
-    """The age of the oldest event between two offsets in milliseconds; None if it is gone."""
+    """The age of the oldest event between two offsets in milliseconds; None if there is no readable event."""
     for span in log.storage.spans(first):
         if span.base >= end:
             return None

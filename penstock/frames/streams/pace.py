@@ -1,8 +1,8 @@
-"""Chooses the pace of micro-batches for a latency goal: when one begins, how large it is, how many tasks.
+"""Chooses the pace of micro-batches for a latency goal: their start, size and number of tasks.
 
 An event waits until its micro-batch begins, and then until that micro-batch ends. The first wait lasts until
-the micro-batch before has ended and the oldest event has lingered enough, whichever is later. So the goal is
-kept if neither takes longer than the goal less the time of one micro-batch.
+the previous micro-batch has ended and the oldest event has lingered long enough, whichever is later. So the
+goal is met if neither takes longer than the goal minus the time of one micro-batch.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from dataclasses import dataclass
 from penstock.frames.streams.batch_costs import LATEST, Costs
 
 MARGIN = 0.75
-"""The part of the goal that is planned for. The rest covers the time that the planner does not see: that of
-the request before the append, and until a waiting reader wakes up after the acknowledgement. It also covers
-the one micro-batch in a hundred that takes much longer than the others."""
+"""The fraction of the goal that is planned for. The rest covers time that the planner does not see: the
+request before the append, and the time until a waiting reader wakes up after the acknowledgement. It also
+covers the one micro-batch in a hundred that takes much longer than the others."""
 
 COMPANY = 1.0
-"""Events linger only if at least this many more are expected meanwhile. Otherwise waiting only makes an event
-late, and hardly ever saves a micro-batch."""
+"""Events linger only if at least this many more are expected in that time. Otherwise waiting only delays an
+event, and rarely saves a micro-batch."""
 
 DEVIATIONS = 3.0
-"""A micro-batch may take this many mean deviations longer than expected: about 1 in 100 takes even longer."""
+"""A micro-batch may take this many mean deviations longer than expected: about 1 in 100 exceeds that."""
 
 TASK_S, TASK_EVENTS = 0.05, 100
-"""Each of several tasks has at least this many seconds of work and events: a task has a fixed cost too."""
+"""The minimum seconds of work and events per task, if there are several: a task also has a fixed cost."""
 
 RATE_S = 2.0
-"""Seconds over which the rate of arrival is measured."""
+"""Seconds over which the arrival rate is measured."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """When the next micro-batch begins: when its oldest event has waited for `linger_s`, or it is full."""
+    """The start of the next micro-batch: when its oldest event has waited for `linger_s`, or it is full."""
 
     linger_s: float
     most: int | None
-    """The most events it holds; None: as many as a micro-batch can hold."""
+    """The maximum number of events; None: as many as a micro-batch can hold."""
 
 
 @dataclass(frozen=True)
 class UnderWay:
-    """A micro-batch that was planned and has not been committed yet; times are those of one clock."""
+    """A micro-batch that was planned and is not committed yet; all times are from the same clock."""
 
     planned_at: float
     oldest_at: float
@@ -51,23 +51,23 @@ class UnderWay:
 
 
 class Pace:
-    """Estimates of costs and of the rate of arrival, and the choices that follow. Reads no clock itself."""
+    """Estimates of costs and of the arrival rate, and the resulting choices. Does not read a clock itself."""
 
     def __init__(self, target_s: float, cores: int) -> None:
         self.target_s, self.cores = target_s, cores
         self.costs = Costs()
         self.rate = 0.0
-        """Events that arrive in a second."""
+        """The arrival rate in events per second."""
         self.waiting = 0
-        """Events that had not been planned when the planner was last asked."""
+        """The number of unplanned events at the last request to the planner."""
         self.under_way: UnderWay | None = None
         self.choice = Choice(0.0, None)
         self._seen: tuple[float, int] | None = None
         self._sizes = 0.0  # the mean number of events in a micro-batch
-        self._warm = False  # the first micro-batch compiles code, and says nothing about later ones
+        self._warm = False  # the first micro-batch compiles code, and is not representative
 
     def asked(self, now: float, start: int, end: int) -> None:
-        """The planner is asked for the micro-batch from an offset on; what was under way is committed.
+        """Record that Spark requests the micro-batch from `start` on; the previous one is committed.
 
         `end` is the end of the stream.
         """
@@ -84,10 +84,10 @@ class Pace:
         self._seen = now, end
 
     def choose(self, waited_s: float) -> Choice:
-        """When the next micro-batch begins; its oldest event has waited for `waited_s` so far."""
+        """Choose the start of the next micro-batch; its oldest event has waited for `waited_s` so far."""
         costs, goal = self.costs, MARGIN * self.target_s
         if waited_s > self.target_s or not costs.count:
-            # Smaller micro-batches would only make the queue longer: each of them has the fixed cost.
+            # Smaller micro-batches would only make the queue longer: each has the fixed cost.
             self.choice = Choice(0.0, None)
             return self.choice
         share = self.rate * costs.per_event / self.tasks(self.rate * goal)
@@ -99,19 +99,19 @@ class Pace:
         return self.choice
 
     def planned(self, now: float, oldest_at: float, events: int) -> int:
-        """A micro-batch begins; returns the number of tasks that share its events."""
+        """Record that a micro-batch begins; returns the number of tasks that share its events."""
         tasks = self.tasks(events)
         self.under_way = UnderWay(now, oldest_at, events, tasks)
         return tasks
 
     def tasks(self, events: float) -> int:
-        """The number of tasks among which so many events are divided."""
+        """The number of tasks for a number of events."""
         worth = min(events * self.costs.per_event / TASK_S, events / TASK_EVENTS)
         return min(self.cores, max(1, int(worth)))
 
     @property
     def capacity(self) -> float:
-        """About how many events per second can be processed in time, if the quickest micro-batch had none."""
+        """Estimated events per second that can be processed in time, if the quickest batch was empty."""
         costs, half = self.costs, MARGIN * self.target_s / 2
         fixed = min(costs.fixed, costs.quickest)
         if fixed >= costs.seconds:
@@ -125,7 +125,7 @@ class Pace:
 
     @property
     def _room(self) -> int | None:
-        """The events of a micro-batch that takes half of the goal, so that two fit; None for any number."""
+        """The events of a micro-batch that takes half of the goal, so that two fit; None: no limit."""
         room_s = MARGIN * self.target_s / 2 - self.costs.fixed
         if not self.costs.count or room_s <= 0:
             return 0 if self.costs.count else None

@@ -12,16 +12,16 @@ from penstock.frames.streams.pace import Pace
 from penstock.streams.log import Log
 
 LOOKS, LONGEST_LOOK_S = 10, 0.05
-"""While a micro-batch lingers, new events are looked for this many times, and at least this often: more often
-would only take processor time."""
+"""The number of polls for new events while a micro-batch lingers, and the longest time between two polls:
+more would only take processor time."""
 
 
 class PacedBatches(Batches):
-    """Asks its pace where the next micro-batch ends.
+    """Batches whose pace determines the end of the next micro-batch.
 
-    Only the end of a micro-batch depends on the pace. Its batches have the usual limits, or the size that
-    `share` has returned, which is part of the offset: a micro-batch that is planned again after a restart has
-    the same batches.
+    Only the end of a micro-batch depends on the pace. Its batches have the usual limits, or the size returned
+    by `share`, which is part of the offset: a micro-batch that is planned again after a restart has the same
+    batches.
     """
 
     def __init__(self, log: Log, limits: Limits, gap: Literal["skip", "fail"], cores: int) -> None:
@@ -46,7 +46,7 @@ class PacedBatches(Batches):
         return end
 
     def share(self) -> int | None:
-        """The size of batches that divides the last planned micro-batch among tasks; None for one task."""
+        """The batch size that divides the last planned micro-batch among its tasks; None for one task."""
         return self._share
 
     def between(self, start: int, end: int, max_events: int | None = None) -> list[Batch]:
@@ -64,6 +64,6 @@ class PacedBatches(Batches):
 
     @property
     def _waited_s(self) -> float:
-        """The age of the oldest event that is known and not planned."""
+        """The age of the oldest known event that is not planned yet, in seconds."""
         oldest_us = next((run.time_us for run in self._runs if run.lost is None), None)
         return 0.0 if oldest_us is None else max(0.0, time.time() - oldest_us / 1e6)

@@ -1,7 +1,7 @@
-"""Where the events of a stream lie, for the reader in Java: pieces of files that consist of frames.
+"""The locations of a stream's events, for the reader in Java: pieces of files that consist of frames.
 
-Events whose stored form Java cannot read, since a stream's schema has changed or its storage has no such
-files, are first written to a file in their present form.
+Events that Java cannot read directly, since the stream's schema has changed or its storage has no such files,
+are first written to a temporary file with the current schema.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.streams.log import Log
 from penstock.streams.storage import Damaged, Place, Record, Span
 
 Piece = dict[str, Any]
-"""`path`, `at` and `end` are bytes of a file; the events wanted of them are those from `first` to `next`."""
+"""`path`, `at` and `end` are bytes of a file; `first` and `next` are the requested offsets in them."""
 
 
 class Pieces:
@@ -37,7 +37,7 @@ class Pieces:
         self._made: Path | None = None
 
     def of(self, runs: Iterable[Run]) -> list[Piece]:
-        """The pieces of consecutive runs, joined where they are neighbours."""
+        """The pieces of consecutive runs; adjacent pieces are merged."""
         found: list[Piece] = []
         for run, place in self._places(runs):
             last = found[-1] if found else None
@@ -60,7 +60,7 @@ class Pieces:
             self._made = None
 
     def _places(self, runs: Iterable[Run]) -> Iterator[tuple[Run, Place]]:
-        """Where the frame of each run lies. Damage is left to the reader to find, and to count."""
+        """The place of each run's frame. The reader detects and counts damage."""
         ddl = self._log.storage.spec.schema_
         odd: list[Run] = []
         for run in runs:
@@ -75,7 +75,7 @@ class Pieces:
         yield from self._written(odd)
 
     def _written(self, runs: Sequence[Run]) -> Iterator[tuple[Run, Place]]:
-        """Events in their present form, in a file of their own."""
+        """Write events with the current schema to a separate file."""
         if not runs:
             return
         if self._made is None:
@@ -93,7 +93,7 @@ class Pieces:
                 at += size
 
     def _frame(self, span: Span) -> list[Any]:
-        """The frame of a span in the present form; one without events if they are damaged."""
+        """The frame of a span with the current schema; empty if the events are damaged."""
         storage = self._log.storage
         try:
             batch = storage.fetch(span)
@@ -106,7 +106,7 @@ class Pieces:
 
 
 def _add_record(found: list[Piece], run: Run, place: Place, record: Record) -> None:
-    """Add a frame that is a record in Kafka, to the last piece if they are neighbours."""
+    """Add a frame that is a record in Kafka, to the last piece if they are adjacent."""
     assert run.span is not None
     told, size = [record.position, run.span.base, run.span.time_us], place.end - place.at
     last = found[-1] if found and found[-1].get("topic") == record.topic else None
@@ -123,7 +123,7 @@ def _add_record(found: list[Piece], run: Run, place: Place, record: Record) -> N
 
 @lru_cache(maxsize=1024)
 def _is_current(shape: bytes, ddl: str | None) -> bool:
-    """Whether the columns of a stored schema have the types of the stream's present schema."""
+    """Whether the columns of a stored schema have the types of the stream's current schema."""
     with contextlib.suppress(pa.ArrowInvalid, OSError):
         stored = pa.ipc.read_schema(pa.py_buffer(shape))
         wanted = {field.name: field.type for field in (*payload_schema(ddl), *META)}
@@ -137,7 +137,7 @@ def slice_of(pieces: list[Piece], gap: str, *, raw: bool) -> Slice:
 
 
 def inline(batch: pa.RecordBatch) -> Slice:
-    """A task that is given its events."""
+    """A task that contains its events."""
     data = b"".join(map(bytes, Frame(0, 0, encode_body(batch, "none")).encode()))
     piece = {"data": base64.b64encode(data).decode(), "at": 0, "end": len(data), "first": 0}
     return slice_of([{**piece, "next": batch.num_rows}], "fail", raw=False)

@@ -1,4 +1,4 @@
-"""Streams as frames: without an end, or a range of offsets."""
+"""Streams as frames: unbounded, or for a range of offsets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METADATA_COLUMNS = "_offset BIGINT, _time TIMESTAMP"
 
 
 def stream_position(place: StreamPlace) -> dict[str, Any]:
-    """The identity of a stream's offsets: a new stream with the id of a deleted one counts from zero."""
+    """The identity of a stream's offsets: a new stream with the id of a deleted one starts at offset 0."""
     return {"type": "stream", "stream": place.id, "life": place.directory.name}
 
 
@@ -76,12 +76,12 @@ def reread_stream(
 
 
 def oldest_in(place: StreamPlace) -> int | None:
-    """The first offset of a stream that keeps its events."""
+    """The first offset of a stream that retains its events; None for a transient stream."""
     return LOGS.log(place.directory).bounds().first if place.spec.wal.enabled else None
 
 
 def _with_event(df: DataFrame, raw: bool, metadata: bool) -> DataFrame:
-    """Events with their metadata in the hidden column, and with `metadata` in visible columns too."""
+    """Events with their metadata in the hidden column, and with `metadata` also in visible columns."""
     key, headers = ("key", "headers") if raw else ("_key", "_headers")
     event = event_from(offset="_offset", time="_time", key=key, headers=headers)
     beside = () if metadata else ("_offset", "_time", *(() if raw else ("_key", "_headers")))
@@ -89,16 +89,16 @@ def _with_event(df: DataFrame, raw: bool, metadata: bool) -> DataFrame:
 
 
 def prepare(spark: SparkSession, place: StreamPlace) -> None:
-    """Let the tasks read the storage of a stream: those in Kafka need its client."""
+    """Enable tasks to read the storage of a stream: streams in Kafka need its client."""
     kept = place.spec.storage
-    with contextlib.suppress(OSError, ValueError):  # while a document is judged, there is no stream
+    with contextlib.suppress(OSError, ValueError):  # while a document is analyzed, there is no stream
         kept = read_config(place.directory).spec.storage  # it may have been moved since
     if kept == "kafka":
         prepare_kafka(spark)
 
 
 def prepare_kafka(spark: SparkSession) -> None:
-    """Let the tasks of a session read streams in Kafka."""
+    """Enable the tasks of a session to read streams in Kafka."""
     from penstock.spark.jars import use_jars
     from penstock.spark.java_classes import java_class
     from penstock.spark.planned_source import KAFKA
@@ -108,7 +108,7 @@ def prepare_kafka(spark: SparkSession) -> None:
 
 
 def columns_of(spark: SparkSession, place: StreamPlace, *, metadata: bool = False) -> StructType:
-    """The columns in which Spark sees the events of a stream."""
+    """The columns with which Spark reads the events of a stream."""
     from pyspark.sql.types import StructType
 
     schema = place.spec.schema_

@@ -1,6 +1,6 @@
-"""Plans the reading of a stream: where micro-batches end, and which task reads what.
+"""Plans the reading of a stream: the ends of micro-batches, and the tasks that read them.
 
-Spark asks the planner in the thread of the query (`penstock.spark.planned_source`); its tasks read in Java.
+Spark calls the planner in the thread of the query (`penstock.spark.planned_source`); its tasks read in Java.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from penstock.streams.log import Log
 from penstock.streams.storage import Cursor, Fenced
 
 PATIENCE_S, IDLE_PATIENCE_S, GROWTH = 0.3, 0.8, 1.05
-"""How long one poll may take, soon after events and much later: stopping a pipeline has to wait for it, and
-each poll costs a round of Spark's trigger. It grows by this factor with each poll that finds nothing."""
+"""Maximum seconds of one poll, shortly after events and much later: stopping a pipeline has to wait for it,
+and each poll costs a round of Spark's trigger. It grows by this factor with each poll without new events."""
 
 TASKS_PER_CORE = 2
-"""Tasks of a micro-batch: more would cost more than they balance."""
+"""Tasks of a micro-batch per core: more would cost more than they gain by balancing."""
 
 TASK_BYTES = 1024 * 1024
-"""With `max_inflight: auto`, a task that reads less costs more than it saves."""
+"""With `max_inflight: auto`, the minimum bytes per task: a smaller task costs more than it saves."""
 
 FIRST, SIZE = "first", "size"
 KIND = "stream"
 
 _PLANNERS: WeakValueDictionary[str, StreamPlanner] = WeakValueDictionary()
-"""By reader: its planner."""
+"""The planners by reader."""
 
 
 def reading(
@@ -53,7 +53,7 @@ def reading(
     limits: Limits,
     tasks: int,
 ) -> dict[str, Any]:
-    """What a flow reads of a stream, for its planner; a micro-batch has up to `tasks` tasks."""
+    """The parameters of a flow's planner for a stream; a micro-batch has up to `tasks` tasks."""
     return {
         "kind": KIND,
         "directory": str(directory),
@@ -68,36 +68,36 @@ def reading(
 
 
 def batches_of(reader: str, first: int, end: int) -> list[int]:
-    """The first offsets of the batches that make up a range; empty if the reader plans nothing now."""
+    """The first offsets of the batches in a range; empty if the reader has no planner now."""
     planner = _PLANNERS.get(reader)
     return [] if planner is None else planner.begins(first, end)
 
 
 def pace_of(reader: str) -> Pace | None:
-    """The pace of a reader that has a latency goal; None if it has none, or plans nothing now."""
+    """The pace of a reader; None if it has no latency goal, or no planner now."""
     planner = _PLANNERS.get(reader)
     return None if planner is None else planner.pace
 
 
 def lost_before(reader: str, end: int) -> int:
-    """The events of the micro-batch that ends at an offset which could not be planned, as they are gone."""
+    """The number of lost events in the micro-batch that ends at an offset."""
     planner = _PLANNERS.get(reader)
     return 0 if planner is None else planner.lost(end)
 
 
 Offset = dict[str, Any]
-"""`offset` is that of the next event. `begin` marks the first one of a flow: Spark takes the first answer of
-a source for news, also the answer that there is nothing yet. Of a reader that has an end, `end` is the offset
-that its position `until` meant when it began: a restart ends at the same event. At the end of the first
+"""`offset` is that of the next event. `begin` marks the first offset of a flow: Spark treats the first
+response of a source as new data, even if there is none yet. For a reader with an end, `end` is the offset to
+which its position `until` resolved at the start: a restart ends at the same event. At the end of the first
 batch with events, `first` is the offset of its first event. `unended` reports transactions that did not end
 in time, so that their events were read without the rest. `size` is the size of the batches, if the planner
 has chosen it for this micro-batch."""
 
 
 class StreamPlanner:
-    """Reads a stream from a position on, and keeps the flow's progress in a cursor.
+    """Plans the reading of a stream from a position on, and stores the flow's progress in a cursor.
 
-    Under a new checkpoint a flow continues at its cursor; without a cursor, at the position.
+    With a new checkpoint a flow resumes from its cursor; without a cursor, it starts at the position.
     """
 
     def __init__(self, reading: Mapping[str, Any]) -> None:
@@ -106,17 +106,17 @@ class StreamPlanner:
         self.position, self.gap = parse_position(reading["position"]), reading["gap"]
         self.until: str | None = reading["until"]
         self.tasks, self.limits = int(reading["tasks"]), Limits(**reading["limits"])
-        # With a `max_inflight` of the user, batches are to be processed at once however small they are.
+        # With a user-defined `max_inflight`, batches are processed in parallel, however small they are.
         self.task_bytes = 1 if self.limits.max_inflight_bytes is None else TASK_BYTES
         self._plan, self.pace = self._batches()
-        self._sizes: dict[int, int | None] = {}  # by the end of a micro-batch: the size of its batches
+        self._sizes: dict[int, int | None] = {}  # batch sizes, by the end of their micro-batch
         self._pieces = Pieces(self._log)
         self._kind = self._log.storage.kind
         _PLANNERS[self.reader] = self
         self._cursor: Cursor | None = None
-        self._lost: dict[int, int] = {}  # by the end of a micro-batch: how many of its events are lost
-        self._present: int | None = None  # with an end: what comes later is not read
-        self._patience_s = 0.0  # the first answer comes at once, to show that the flow runs
+        self._lost: dict[int, int] = {}  # numbers of lost events, by the end of their micro-batch
+        self._present: int | None = None  # for a finite query: later events are not read
+        self._patience_s = 0.0  # the first response is immediate, to show that the flow runs
 
     def initial(self) -> Offset:
         cursor = cursor_in(self._log, self.reader)
@@ -127,8 +127,8 @@ class StreamPlanner:
         self._present = self._log.bounds().next
 
     def latest(self, start: Offset) -> Offset | None:
-        # Spark asks for more when all before was delivered, so the cursor need not wait for `commit`,
-        # which comes only with the next events. It is also what fences an older epoch of the flow.
+        # Spark requests more when everything before was delivered, so the cursor need not wait for `commit`,
+        # which is only called with the next events. Moving the cursor also fences an older epoch of the flow.
         self._move(start)
         self._pieces.clear()
         self._sizes.clear()
@@ -153,21 +153,21 @@ class StreamPlanner:
         return {"offset": found, **_beginning(start), "end": end, "until": self.until}
 
     def _present_after(self, start: Offset) -> Offset | None:
-        """The end of the next micro-batch of a query that reads only what was there at its start."""
+        """The end of the next micro-batch of a query that reads only the events that existed at its start."""
         first, last = start["offset"], self._present
         if last is None or first >= last:
             return None
         return {"offset": self._plan.end_before(first, last), **_beginning(start)}
 
     def partitions(self, start: Offset, end: Offset) -> list[Slice]:
-        # Spark does not keep where the first batch begins, and by now the cursor may be past it.
+        # Spark does not store the start of the first batch, and the cursor may already be past it.
         first = end[FIRST] if BEGIN in start and FIRST in end else start["offset"]
         size = self._sizes[end["offset"]] = end.get(SIZE)
         batches = self._plan.between(first, end["offset"], size)
         self._lost[end["offset"]] = sum(batch.lost for batch in batches)
         storage = self._log.storage
         if storage.kind != self._kind:
-            _prepare(storage.kind)  # the stream was moved while the flow runs
+            _prepare(storage.kind)  # the stream was moved while the flow was running
             self._kind = storage.kind
         raw = storage.spec.schema_ is None
         return [
@@ -176,11 +176,11 @@ class StreamPlanner:
         ]
 
     def begins(self, first: int, end: int) -> list[int]:
-        """The first offsets of the batches that make up a range."""
+        """The first offsets of the batches in a range."""
         return [batch.first for batch in self._plan.between(first, end, self._sizes.get(end))]
 
     def lost(self, end: int) -> int:
-        """The events of the planned micro-batch up to an offset that cannot be read any more."""
+        """The number of unreadable events in the planned micro-batch that ends at an offset."""
         return self._lost.get(end, 0)
 
     def commit(self, end: Offset) -> None:
@@ -201,14 +201,14 @@ class StreamPlanner:
         return LOGS.log(self.directory)
 
     def _unended(self, end: int) -> Offset:
-        """The part of an offset that reports transactions which did not end in time."""
+        """The part of an offset that reports transactions that did not end in time."""
         if not (found := self._plan.unended(end)):
             return {}
         transaction = min(found, key=found.__getitem__)
         return {UNENDED: {"count": len(found), "id": transaction, "first": found[transaction]}}
 
     def _move(self, reached: Offset) -> None:
-        """Keep the progress of the flow."""
+        """Store the progress of the flow."""
         to = int(reached["offset"])
         if self._cursor is not None and self._cursor.next >= to:
             return
@@ -229,7 +229,7 @@ class StreamPlanner:
 
 
 def _prepare(kind: str) -> None:
-    """Let the tasks of the running session read a storage."""
+    """Enable the tasks of the running session to read a storage."""
     from pyspark.sql import SparkSession
 
     from penstock.frames.streams.read import prepare_kafka
@@ -240,12 +240,12 @@ def _prepare(kind: str) -> None:
 
 
 def _beginning(start: Offset) -> Offset:
-    """The part of the offset after the first batch that records where the flow began."""
+    """The part of the offset after the first batch that records the start of the flow."""
     return {FIRST: start["offset"]} if BEGIN in start else {}
 
 
 def grouped(batches: Sequence[Batch], most: int, task_bytes: int = TASK_BYTES) -> list[list[Batch]]:
-    """Consecutive batches for each of up to `most` tasks, of about the same size of at least `task_bytes`."""
+    """Group consecutive batches into up to `most` tasks of about the same size, at least `task_bytes`."""
     total = sum(batch.bytes for batch in batches)
     tasks = min(most, max(1, math.ceil(total / task_bytes)))
     share = total / tasks

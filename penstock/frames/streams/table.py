@@ -1,4 +1,4 @@
-"""A stream as a table: its events at one moment, for batch queries."""
+"""A stream as a table: a snapshot of its events, for batch queries."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PARTITION = 100_000
-"""Events that one of Spark's tasks reads: few enough that other tasks soon get a core."""
+"""The number of events per Spark task: few enough that other tasks soon get a core."""
 
 MOST_PARTITIONS = 1_000
 
 KIND = "table"
 
 KEPT_S = 3600.0
-"""Seconds after which the files that were written for a query are removed. No query takes so long."""
+"""Seconds after which the files that were written for a query are removed. No query takes that long."""
 
 _made: deque[tuple[float, Pieces]] = deque()
 _lock = threading.Lock()
 
 
 def read_table(spark: SparkSession, place: StreamPlace) -> DataFrame:
-    """The events that a stream has now, with `_offset` and `_time`, without those that cannot be read."""
+    """The current readable events of a stream, with `_offset` and `_time`."""
     bounds = LOGS.log(place.directory).bounds()
     return read_range(spark, place, bounds.first, bounds.next)
 
@@ -67,7 +67,7 @@ def _tasks(reading: Mapping[str, Any]) -> list[Slice]:
 
 
 def _kept(pieces: Pieces) -> Pieces:
-    """Keep the files of a query until it must have ended: Spark does not say when it has."""
+    """Retain the files of a query until it must have ended: Spark does not report its end."""
     now = time.monotonic()
     with _lock:
         while _made and _made[0][0] < now - KEPT_S:

@@ -43,7 +43,7 @@ class Pattern:
 
 
 def regex(text: str) -> Pattern:
-    """A regular expression of Python with named groups."""
+    """A Python regular expression with named groups."""
     expression = _compiled(text)
     names = list(expression.groupindex)
     return Pattern(

@@ -67,7 +67,7 @@ class Registry:
         return self._schemas[schema_id]
 
     def latest(self, subject: str) -> tuple[int, str]:
-        """Id and text of the latest schema of a subject."""
+        """The id and text of the latest schema of a subject."""
         answer = self._ask("GET", f"/subjects/{subject}/versions/latest")
         if answer is None:
             raise Fault("unknown_subject", f"the registry {self.url} has no subject '{subject}'")

@@ -11,10 +11,10 @@ from penstock.streams.decode.json_body import BLANK, decode_texts
 from penstock.streams.decode.results import Decoded, Misfit, Mismatch, nothing
 
 Decode = Callable[[list[bytes]], Decoded]
-"""Reads values into columns. The `line` of a misfit is the number of the value, from 1."""
+"""Decodes values into columns. The `line` of a misfit is the number of the value, from 1."""
 
 Split = Callable[[str], Sequence[str | None]]
-"""The piece of a text for each column; raises `Mismatch` if the text is not in the format."""
+"""Returns the piece of a text for each column; raises `Mismatch` if the text is not in the format."""
 
 
 def json_decoder(schema: pa.Schema) -> Decode:

@@ -140,7 +140,7 @@ class Engine:
 
 
 def prelude() -> str:
-    """The script that surrounds the user's, from a file or, on an executor, from an archive."""
+    """The script that wraps the user's script, from a file or, on an executor, from an archive."""
     place = Path(__file__).with_name(PRELUDE)
     if place.exists():
         return place.read_text()

@@ -1,4 +1,4 @@
-"""The process with V8, seen from the task that uses it."""
+"""The process with V8, from the perspective of the task that uses it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.processors.base import Refused
 from penstock.specs.base import Spec
 
 Columns = Sequence[tuple[str, Any]]
-"""Names and shapes; see `prelude.js`."""
+"""The names and shapes of columns; see `prelude.js`."""
 
 META = "$meta"
 CHILD = Path(__file__).with_name("child.py")
@@ -91,7 +91,7 @@ class Sandbox:
         self.ready = False
 
     def open(self) -> None:
-        """Start the process, unless it runs. Raises `Unloadable`."""
+        """Start the process, unless it is running. Raises `Unloadable`."""
         if self.process is not None and not self.ready and not self._renewed():
             self.close()
         if self.process is None:
@@ -207,7 +207,7 @@ _SANDBOXES: OrderedDict[Program, Sandbox] = OrderedDict()
 
 
 def sandbox_for(program: Program) -> Sandbox:
-    """The sandbox of a program in this process; it may have run batches of earlier tasks."""
+    """The sandbox of a program in this process, which may have processed batches of earlier tasks."""
     found = _SANDBOXES.pop(program, None) or Sandbox(program)
     _SANDBOXES[program] = found
     while len(_SANDBOXES) > KEPT:

@@ -160,7 +160,7 @@ def decode(values: list[Any], field: pa.Field, *, odd: bool) -> tuple[pa.Array, 
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Values of the plain kind, all at once."""
+    """Convert plain values, all at once."""
     if shape(kind) in ("int", "bool", "text") or is_.is_float64(kind):
         return pa.array(values, kind)
     if is_.is_float32(kind):  # Arrow converts a number that is too large to infinity

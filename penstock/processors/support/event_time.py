@@ -45,7 +45,7 @@ LATEST = "$latest"
 """The name under which the latest time of a flow's events is observed."""
 
 DELAY = "spark.watermarkDelayMs"
-"""Spark's own mark on a column that has a watermark. Inside a step only `$time` has it: Spark allows one."""
+"""Spark's own mark on a column with a watermark. Inside a step only `$time` has it: Spark allows one."""
 
 TIMED = "penstock.timed"
 """Our mark, with the same delay, on the visible column: later steps use it."""
@@ -66,7 +66,7 @@ def _evenly(df: DataFrame) -> tuple[DataFrame, Sequence[str]]:
 
 
 def time_column(df: DataFrame, time: str, *, field: str = "time") -> Column:
-    """The time of an event; `Invalid` if there is no such column."""
+    """The time of an event; raises `Invalid` if there is no such column."""
     from pyspark.sql import functions as f
 
     if time == SYSTEM:
@@ -101,7 +101,7 @@ def timed(
     observed: str = LATEST,
     divided: Division = _evenly,
 ) -> DataFrame:
-    """The frame under a watermark: with the hidden column `$time`, and with `place` and `latest` in `$event`.
+    """The frame with a watermark: with the hidden column `$time`, and with `place` and `latest` in `$event`.
 
     The watermark is that of an earlier step, if there is one. Otherwise the ticks of the clock are added
     here: they advance the watermark, and go no further. Events are then `divided` among the tasks.
@@ -121,7 +121,7 @@ def timed(
         return _placed(_marked(df, name, stage.delay_ms), observed=observed)
     behind = stage.batch.max_ms + IDLE_MS
     clock = ticks(df.sparkSession, stage.site.state, system=time == SYSTEM, behind_ms=behind)
-    # `$event` is not NULL in a tick either: Spark would carry it through shuffles to find out whether it is.
+    # `$event` is not NULL in a tick either: else Spark would carry it through shuffles to check for NULL.
     known = {name: f.col(TICK_TIME), EVENT: event_from()}
     nothing = [
         known.get(each.name, f.lit(None).cast(each.dataType)).alias(each.name) for each in df.schema.fields
@@ -188,7 +188,7 @@ def _is_timed(df: DataFrame) -> bool:
 
 
 def _delay(df: DataFrame, time: str, field: str) -> int:
-    """The delay of the watermark over a time column; `Invalid` if no earlier step has marked it."""
+    """The delay of the watermark on a time column; raises `Invalid` if no earlier step has marked it."""
     marked = [each.name for each in shown_schema(df).fields if TIMED in each.metadata]
     found = None if time == SYSTEM else _field(df, time, field)
     if found is None or found.name not in marked:
@@ -241,7 +241,7 @@ NEVER = -(2**63)
 def in_order(
     offsets: np.ndarray[Any, Any], partitions: np.ndarray[Any, Any], times: np.ndarray[Any, Any], so_far: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Each event's place by offset and partition, and the greatest of `so_far` and the times before it."""
+    """Each event's place by offset and partition, and the maximum of `so_far` and the times before it."""
     import numpy as np
 
     order = np.lexsort((partitions, offsets))  # stable: within a partition events keep their order

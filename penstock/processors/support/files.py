@@ -1,4 +1,4 @@
-"""Files that a step names: read where the flow is planned, so that every task sees the same content."""
+"""Files of a step: read where the flow is planned, so that every task gets the same content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.errors import Invalid, Problem
 
 
 def read_file(path: str, field: str) -> bytes:
-    """The content of a file; `Invalid` at `field` if it cannot be read."""
+    """The content of a file; raises `Invalid` at `field` if it cannot be read."""
     try:
         return Path(path).expanduser().read_bytes()
     except OSError as error:

@@ -36,7 +36,7 @@ def check(schema: str, field: str) -> None:
 
 
 def violations(schema: str, texts: pa.Array) -> pa.Array:
-    """The violations of each text; none if it is valid. Null is valid."""
+    """The violations of each text; empty if it is valid. Null is valid."""
     import pyarrow as pa
 
     validator = _validator(schema)

@@ -1,4 +1,4 @@
-"""The parts of a batch that a script is called with: the events of a window stay together."""
+"""The parts of a batch for which a script is called: the events of a window stay together."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class PythonWork:
         self.function: Callable[[Any], Any] = _module(code, name)[function]
 
     def __call__(self, batch: pa.RecordBatch) -> Outcome:
-        """The output of the function for a batch, or for each of the windows in it."""
+        """The output of the function for a batch, or for each of its windows."""
         schema = pa.schema([*self.output, batch.schema.field(EVENT)])
         with redirect_stdout(_Lines()) as printed:
             outcome = merged(list(self._outcomes(batch, schema)), schema)
@@ -74,7 +74,7 @@ class PythonWork:
             return Outcome(self._shaped(made, part, schema))
         except Refused as refused:
             if part.window is None and part.batch.num_rows > 1:
-                raise  # the engine looks for the events that are to blame; half a window is another window
+                raise  # the engine searches for the failing events; half a window is another window
             rows = range(part.start, part.start + part.batch.num_rows)
             bad = [BadEvent(row, refused.code, refused.message) for row in rows]
             return Outcome(one_batch(schema.empty_table()), bad)

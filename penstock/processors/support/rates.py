@@ -39,7 +39,7 @@ class Bucket(ABC):
         """The time until which the rate is used up, locked against other tasks."""
 
     def wait(self, events: int) -> None:
-        """Return when `events` more events may pass."""
+        """Wait until `events` more events may pass."""
         part = max(1, int(self.rate * SLICE_S))
         while events > 0:
             time.sleep(self._reserve(min(part, events)))

@@ -48,12 +48,12 @@ class Mark:
     before: Mapping[str, int] = field(default_factory=dict)
     """The same without that batch, which may be computed again after a crash."""
     seen_at: int = 0
-    """When the last batch with events was computed, by the clock of the machine."""
+    """The system time at which the last batch with events was computed."""
     written_at: int = 0
     open_ms: int = 0
     """How long after an event a window, or other state, may still be open."""
     flush: int | None = None
-    """The last time to which the clock was set because the input had ended."""
+    """The last time to which the clock was set because the input has ended."""
 
     @property
     def closed_at(self) -> int | None:
@@ -86,7 +86,7 @@ class Clock:
         )
 
     def before(self, lineage: str, batch: int) -> Mapping[str, int]:
-        """The latest time among the events of all batches before one, by input."""
+        """The latest event time of all batches before `batch`, by input."""
         mark = self.read()
         if mark.lineage != lineage:
             return {}

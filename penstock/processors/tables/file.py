@@ -50,7 +50,7 @@ class FileTable(Spec):
 
     @property
     def kind(self) -> Format | None:
-        """The format, if it is given or clear from the name."""
+        """The format, if it is set or can be inferred from the name."""
         return self.format or ENDINGS.get(Path(self.path).suffix.lower())
 
     def stamp(self) -> object:

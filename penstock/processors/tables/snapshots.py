@@ -43,7 +43,7 @@ class Wanted:
 
 
 class Snapshot:
-    """The rows of a table by their keys, as they were when it was read."""
+    """The rows of a table by their keys, at the time it was read."""
 
     def __init__(self, rows: pa.RecordBatch, keys: tuple[str, ...]) -> None:
         self.rows = rows

@@ -1,4 +1,4 @@
-"""Decoding: request bodies become record batches, once, before anything is stored."""
+"""Decoding of request bodies into record batches, once, before anything is stored."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def decode(
 ) -> Decoded:
     """The events of a body, for a stream with the payload `schema`; None: a raw stream.
 
-    `key` is that of every event which has none of its own; `timestamps` says how times are written. Events
-    that do not fit are among the misfits; only a body of a content type that the stream does not accept is
-    refused, with `UnsupportedMediaType`.
+    `key` is the key of every event without its own; `timestamps` is the format of times. Events that do not
+    fit the schema are returned as misfits; only a body with a content type that the stream does not accept
+    is rejected, with `UnsupportedMediaType`.
     """
     found = decode_as(content_type, body, schema, timestamps)
     if key is None or not found.batch.num_rows:

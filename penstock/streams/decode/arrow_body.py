@@ -1,4 +1,4 @@
-"""Arrow IPC streams: columns by name, converted where nothing is lost by it."""
+"""Arrow IPC bodies: columns are matched by name, and converted if no information is lost."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from penstock.streams.rendering import plain_values
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_RATIO = 32
-"""A body may need this many bytes, or this many times its size, if larger; more is taken for an attack."""
+"""Memory that a body may need: this many bytes, or this many times its size, if larger. Above it, the body is
+treated as an attack."""
 
 
 def decode_arrow(body: bytes, schema: pa.Schema | None) -> Decoded:
-    """The rows as events. A raw stream takes a column `value` of text or bytes.
+    """The rows as events. A raw stream accepts a column `value` of text or bytes.
 
-    Both may have `_key` and `_headers`. Other columns are ignored.
+    Raw and typed streams also accept `_key` and `_headers`. Other columns are ignored.
     """
     if not body:
         return Decoded(nothing(schema))
@@ -51,14 +52,14 @@ def _read(body: bytes, columns: int) -> pa.Table:
     table = pa.ipc.open_stream(body).read_all()
     for kind in table.schema.types:
         _check(kind)
-    table.validate(full=True)  # an offset that points outside would be followed later on
+    table.validate(full=True)  # offsets out of bounds would be dereferenced later
     if sum(expanded(chunk) for column in table.columns for chunk in column.chunks) > most:
         raise _TooLarge(f"the values need more than {most} bytes in memory")
     return table
 
 
 def _check(kind: pa.DataType) -> None:
-    """Refuse a type that Arrow reads but cannot work with."""
+    """Reject a type that Arrow reads but cannot process."""
     if is_.is_decimal(kind) and not 0 <= kind.scale <= kind.precision:
         raise ValueError(f"not a valid decimal type: precision {kind.precision}, scale {kind.scale}")
     for i in range(kind.num_fields):
@@ -112,5 +113,5 @@ def _row(table: pa.Table, i: int) -> bytes:
 def _cell(array: pa.Array) -> object:
     try:
         return plain_values(array)[0]
-    except (pa.ArrowException, ValueError, ArithmeticError):  # of a type that no stream has
+    except (pa.ArrowException, ValueError, ArithmeticError):  # a type that streams don't support
         return f"<{array.type}>"

@@ -1,7 +1,7 @@
 """The size of an Arrow IPC stream in memory, computed before it is read.
 
-Few bytes can stand for many: compressed buffers, columns of nothing but null, and values to which many rows
-point. Without a look at the sizes a small body could take all the memory of the server.
+A small body can expand to a large one: by compressed buffers, by columns of nulls, and by values that many
+rows refer to. Without a check of the sizes, it could exhaust the memory of the server.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pyarrow import types as is_
 from penstock.streams.casting import as_lists, is_view
 
 ROW = 8
-"""Bytes that a row takes in a column at least, if it is null in the body."""
+"""The minimum size of a row in a column, in bytes, even if it is null in the body."""
 
 MESSAGE_HEADER, DICTIONARY_DATA = 2, 1
 RECORD_ROWS, RECORD_BUFFERS, RECORD_COMPRESSION = 0, 2, 3
-"""Numbers of the fields in Arrow's Message.fbs: what a message holds, and what a record batch holds."""
+"""Field numbers in Arrow's Message.fbs: the fields of a message, and those of a record batch."""
 
 
 def claimed(body: bytes, columns: int) -> int:
@@ -44,14 +44,14 @@ def claimed(body: bytes, columns: int) -> int:
             total += len(content)
             continue
         for offset, length in table.pairs(RECORD_BUFFERS):
-            # A compressed buffer begins with its size, or with -1 if it is not compressed after all.
+            # A compressed buffer begins with its uncompressed size, or with -1 if it is not compressed.
             size = struct.unpack_from("<q", content, offset)[0] if length else 0
             total += length if size < 0 else size
     return total
 
 
 def expanded(array: pa.Array) -> float:
-    """The bytes that values to which many rows may point take when every row has its own."""
+    """The size in bytes of values that rows may share, when every row has its own copy."""
     kind = array.type
     if is_.is_struct(kind):
         return sum(expanded(pc.struct_field(array, [i])) for i in range(kind.num_fields))
@@ -67,14 +67,14 @@ def expanded(array: pa.Array) -> float:
         lengths = pc.binary_length(array.dictionary)
         return pc.sum(lengths.take(array.indices).cast(pa.int64())).as_py() or 0
     if is_view(kind) and len(array):
-        # A view is four numbers of 32 bits, and the first is the length.
+        # A view is four 32-bit numbers, of which the first is the length.
         lengths = np.frombuffer(array.buffers()[1], "<i4")[array.offset * 4 :: 4][: len(array)]
         return int(lengths.sum(dtype="i8", where=array.is_valid().to_numpy(zero_copy_only=False)))
     return 0
 
 
 class _Table(NamedTuple):
-    """A table of a flatbuffer: the few reads that the sizes need."""
+    """A table of a flatbuffer, with the few reads that are needed for the sizes."""
 
     data: bytes
     at: int
@@ -84,7 +84,7 @@ class _Table(NamedTuple):
         return cls(data, *struct.unpack_from("<I", data))
 
     def position(self, field: int) -> int:
-        """Where a field is, or 0."""
+        """The position of a field, or 0."""
         vtable = self.at - struct.unpack_from("<i", self.data, self.at)[0]
         size: int = struct.unpack_from("<H", self.data, vtable)[0]
         slot = 4 + 2 * field

@@ -1,7 +1,7 @@
-"""Fast decoding of whole columns, for bodies in which everything fits.
+"""Fast decoding of whole columns, for bodies in which every event fits the schema.
 
-It accepts nothing that the exact decoder in `values` would refuse, and gives the same values. Uncertain cases
-are left to that decoder by raising `Unsure`: a body with an unusual value only takes longer.
+It accepts nothing that the exact decoder in `values` would reject, and returns the same values. In uncertain
+cases it raises `Unsure`, and that decoder is used: a body with an unusual value only takes longer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.streams.decode.scalars import DIGITS, base64_bytes
 
 NOT_A_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf)")
 DEEP = 150
-"""Brackets in an event from which on it may be nested more deeply than the exact way accepts (200)."""
+"""Number of brackets above which an event may be nested more deeply than the exact decoder accepts (200)."""
 LONG_NUMBER = re.compile(rb"[0-9]{%d}" % DIGITS)
 
 
@@ -33,8 +33,8 @@ class Unsure(Exception):
 def read_json(texts: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
     """Events that are JSON objects.
 
-    Arrow's reader refuses the whole for nearly everything that does not fit: other kinds of values, numbers
-    out of range or with a fraction, members that stand twice, missing ones that are required.
+    Arrow's reader rejects the whole body for nearly everything that does not fit: values of other types,
+    numbers out of range or with a fraction, duplicate members, and missing required members.
     """
     readable = _readable(schema)
     if readable is None or not all(text[0] == 0x7B and text[-1] == 0x7D for text in texts):
@@ -59,7 +59,7 @@ def read_json(texts: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def parse_texts(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
-    """A column of text as `to`, which is not nested."""
+    """A column of text parsed as `to`, a type that is not nested."""
     try:
         return _parse(texts, to)
     except pa.ArrowInvalid:
@@ -67,7 +67,7 @@ def parse_texts(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
 
 
 def _check_syntax(texts: list[bytes], body: bytes) -> None:
-    """Check the few cases in which Arrow accepts more than JSON and the exact decoder do."""
+    """Raise `Unsure` in the few cases in which Arrow accepts more than JSON and the exact decoder."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -90,7 +90,7 @@ def _is_extreme(text: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def _readable(schema: pa.Schema) -> pa.Schema | None:
-    """What Arrow's JSON reader shall read, for `_leaf` to turn into the schema; None: it cannot."""
+    """The schema for Arrow's JSON reader, converted to `schema` by `_leaf`; None if Arrow can't read it."""
     kinds = [_readable_type(kind) for kind in schema.types]
     if None in kinds:
         return None
@@ -109,7 +109,7 @@ def _readable_type(kind: pa.DataType) -> pa.DataType | None:
         return None if None in kinds else pa.struct(fields)
     if is_.is_float32(kind):  # rounded once, as by the exact decoder
         return pa.float64()
-    if is_.is_decimal(kind):  # a number that is scaled beyond the bits of the type would come out wrong
+    if is_.is_decimal(kind):  # a number scaled beyond the bits of the type would be wrong
         return pa.decimal256(76 - kind.scale, kind.scale)
     if is_.is_duration(kind):
         return pa.int64()
@@ -125,7 +125,7 @@ def _leaf(array: pa.Array, to: pa.DataType) -> tuple[pa.Array, Lost]:
 
 
 def _is_finite(array: pa.Array) -> bool:
-    """Whether no number was too large for its type, such as 20e307, which Arrow reads as infinity."""
+    """Whether all numbers are finite: Arrow reads a number that is too large, such as 20e307, as infinity."""
     kind = array.type
     if is_.is_floating(kind):
         return pc.all(pc.is_finite(array)).as_py() is not False
@@ -158,7 +158,7 @@ def _parse(texts: pa.StringArray, to: pa.DataType) -> pa.Array:
     elif is_.is_floating(to):
         number = texts.cast(pa.float64())
         made = _cast(number, to) if _is_finite(number) else None
-    elif is_.is_boolean(to):  # Arrow also takes 0 and 1
+    elif is_.is_boolean(to):  # Arrow also accepts 0 and 1
         shortest = pc.min(pc.binary_length(texts)).as_py()
         made = None if shortest is not None and shortest < len("true") else texts.cast(to)
     else:
@@ -176,7 +176,7 @@ def _epochs(numbers: pa.Int64Array, to: pa.DurationType) -> pa.Array:
 
 
 def _decimal(texts: pa.StringArray, to: pa.DataType) -> pa.Array | None:
-    """Numbers of up to 38 digits, which can be scaled in 256 bits without coming out wrong."""
+    """Numbers of up to 38 digits, which can be scaled in 256 bits without error."""
     longest = pc.max(pc.binary_length(texts)).as_py()
     exponent = (pc.any(pc.match_substring(texts, mark)).as_py() for mark in "eE")
     if (longest is not None and longest > 38) or any(exponent):

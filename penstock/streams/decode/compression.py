@@ -11,7 +11,7 @@ CHUNK = 1024 * 1024
 
 
 def decompress(body: bytes, encoding: str | None, limit: int) -> bytes:
-    """The body behind a `Content-Encoding`. No more than `limit` bytes are ever inflated."""
+    """A body decoded by its `Content-Encoding`. No more than `limit` bytes are ever inflated."""
     name = (encoding or "identity").strip().lower()
     if name == "identity":
         if len(body) > limit:

@@ -1,8 +1,8 @@
-"""CSV bodies as RFC 4180 has them. An empty field is null; an empty one in quotes is the empty string.
+"""CSV bodies (RFC 4180). An empty field is null; an empty field in quotes is the empty string.
 
-The first record names the columns; `header=absent` in the content type says that no record does, and that
-they come in the order of the schema. Columns that the schema does not have are ignored. What is nested is
-JSON. Raw events are JSON objects of strings, or arrays of them if nothing names the columns.
+The first record is the header; with `header=absent` in the content type there is no header, and the columns
+are in the order of the schema. Columns that are not in the schema are ignored. Nested values are JSON. Raw
+events are JSON objects of strings, or arrays of strings if there is no header.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.streams.decode import columns
 from penstock.streams.decode.results import Decoded, Misfit, Mismatch, nothing, raw_batch, whole
 from penstock.streams.decode.values import text_reader
 
-csv.field_size_limit(2**31 - 1)  # a body has a limit of its own
+csv.field_size_limit(2**31 - 1)  # the size of a body is limited elsewhere
 
 
 def decode_csv(body: bytes, schema: pa.Schema | None, *, header: bool) -> Decoded:
@@ -39,7 +39,7 @@ def decode_csv(body: bytes, schema: pa.Schema | None, *, header: bool) -> Decode
         return whole(body, schema, "bad_header", reason)
     try:
         table = _Table(body, len(names or first), header)
-    except pa.ArrowInvalid as error:  # whatever else Arrow cannot read
+    except pa.ArrowInvalid as error:  # any other error of Arrow
         return whole(body, schema, "bad_csv", str(error))
     if schema is None or names is None:
         return table.split(raw_batch(_as_json(table.texts, names)))
@@ -49,8 +49,8 @@ def decode_csv(body: bytes, schema: pa.Schema | None, *, header: bool) -> Decode
 class _Table:
     """The records as columns of text.
 
-    `faults` has what is wrong with a row; records that are no rows, for they have another number of fields,
-    are in `uneven`.
+    `faults` has the fault of each invalid row; `uneven` has the records with a different number of fields,
+    which are not rows.
     """
 
     def __init__(self, body: bytes, width: int, header: bool) -> None:
@@ -73,7 +73,7 @@ class _Table:
         skipped = {misfit.line for misfit in self.uneven}
         total = read.num_rows + len(skipped)
         self.numbers = [n for n in range(1 + header, total + 1) if n not in skipped]
-        """The number of each row's record, with the header as the first."""
+        """The record number of each row; the header is number 1."""
         self.fields = [self._field(column.combine_chunks()[int(header) :]) for column in read.columns]
         self.texts = [self._text(field) for field in self.fields]
 
@@ -97,7 +97,7 @@ class _Table:
         return text
 
     def split(self, batch: pa.RecordBatch) -> Decoded:
-        """The rows without fault, and the records with one."""
+        """The valid rows, and the records with a fault."""
         if self.faults:
             batch = batch.filter(pa.array([i not in self.faults for i in range(len(batch))]))
         found = [fault.of(self.numbers[i], self._record(i)) for i, fault in self.faults.items()]
@@ -108,7 +108,7 @@ class _Table:
 
 
 def record_text(fields: Sequence[bytes | None]) -> bytes:
-    """A record as text again."""
+    """A record as CSV text."""
     quoted = []
     for value in fields:
         plain = value is None or (value and not any(mark in value for mark in b',"\r\n'))
@@ -117,7 +117,7 @@ def record_text(fields: Sequence[bytes | None]) -> bytes:
 
 
 def _typed(table: _Table, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows by the schema; adds what is wrong to the table's faults."""
+    """The rows as typed columns; adds faults to those of the table."""
     arrays = []
     for field in schema:
         given = field.name in names
@@ -129,7 +129,7 @@ def _typed(table: _Table, names: Sequence[str], schema: pa.Schema) -> pa.RecordB
 def read_column(
     texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch], missing: str = "is null"
 ) -> pa.Array:
-    """A column, with a fault for every null that it must not have, which `missing` explains."""
+    """A typed column, with a fault for every null in a required column; `missing` is its message."""
     made = parse_column(texts, field, faults)
     if not field.nullable and texts.null_count:
         for i in pc.indices_nonzero(texts.is_null()).to_pylist():
@@ -138,7 +138,7 @@ def read_column(
 
 
 def parse_column(texts: pa.StringArray, field: pa.Field, faults: dict[int, Mismatch]) -> pa.Array:
-    """A column at once, or value by value if something in it may not fit; adds what is wrong to `faults`."""
+    """Parse a whole column, or value by value if a value may not fit; adds faults to `faults`."""
     if not is_.is_nested(field.type):
         try:
             return columns.parse_texts(texts, field.type)
@@ -156,7 +156,7 @@ def parse_column(texts: pa.StringArray, field: pa.Field, faults: dict[int, Misma
 
 
 def _charset(body: bytes) -> str:
-    """UTF-8, if the body is in it; else one in which every byte is a character, to find the faulty fields."""
+    """UTF-8 if the body is valid UTF-8, else Latin-1, which decodes any byte, to find invalid fields."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -171,7 +171,7 @@ def _as_json(texts: list[pa.StringArray], names: Sequence[str] | None) -> list[b
 
 
 def _unusable(names: Sequence[str], schema: pa.Schema) -> str | None:
-    """Why a header does not define the columns."""
+    """The reason why a header does not define the columns, or None."""
     known = set(names) & set(schema.names)
     if not known:
         hint = did_you_mean(names[0], schema.names)
@@ -191,8 +191,8 @@ class _Quoting(Exception):
 def _first_record(text: str) -> list[str] | None:
     """The first record, if there is one.
 
-    All of them are tried if there are quotes: Arrow, which reads them afterwards, takes an unclosed quote
-    for text up to the end of the body.
+    If there are quotes, all records are parsed, to find an unclosed quote: Arrow, which reads the body
+    afterwards, would treat the rest of the body as one field.
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     first = None

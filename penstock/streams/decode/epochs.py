@@ -1,7 +1,7 @@
 """Times that are sent as integers: seconds, milliseconds or microseconds since 1970.
 
-While such a body is decoded, its TIMESTAMP columns have an Arrow duration of that unit instead, which no
-schema of a stream has otherwise; afterwards they are timestamps.
+While such a body is decoded, its TIMESTAMP columns have the type Arrow duration with that unit, a type that
+streams don't use otherwise; then they are converted to timestamps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.streams.decode.results import Decoded, Mismatch, shown
 from penstock.streams.decode.times import MICROSECONDS
 
 UNITS = {"epoch_s": ("s", 1_000_000), "epoch_ms": ("ms", 1_000), "epoch_us": ("us", 1)}
-"""The Arrow unit, and its microseconds."""
+"""The Arrow unit, and its length in microseconds."""
 
 FACTORS = dict(UNITS.values())
 WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}
@@ -27,7 +27,7 @@ WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}
 
 @lru_cache(maxsize=256)
 def as_sent(schema: pa.Schema, timestamps: Timestamps) -> pa.Schema:
-    """The schema by which events are decoded whose times are sent in this way."""
+    """The schema for decoding events with this timestamp format."""
     if timestamps == "iso":
         return schema
     kind = pa.duration(UNITS[timestamps][0])
@@ -35,7 +35,7 @@ def as_sent(schema: pa.Schema, timestamps: Timestamps) -> pa.Schema:
 
 
 def as_kept(decoded: Decoded, schema: pa.Schema) -> Decoded:
-    """Events that were decoded by `as_sent(schema, …)`, with the columns of `schema`."""
+    """Events decoded with `as_sent(schema, …)`, converted to the columns of `schema`."""
     batch = decoded.batch
     fields = [schema.field(f.name) if f.name in schema.names else f for f in batch.schema]
     arrays = [convert(array, f.type, _timestamp)[0] for array, f in zip(batch.columns, fields, strict=True)]
@@ -43,13 +43,13 @@ def as_kept(decoded: Decoded, schema: pa.Schema) -> Decoded:
 
 
 def limits(kind: pa.DurationType) -> tuple[int, int]:
-    """The first and the last number of the years 1 to 9999."""
+    """The lowest and the highest number for the years 1 to 9999."""
     factor = FACTORS[kind.unit]
     return -(-MICROSECONDS[0] // factor), MICROSECONDS[1] // factor
 
 
 def epoch(kind: pa.DurationType) -> Callable[[Any], int]:
-    """Reads a time that is an integer."""
+    """A function that reads a time from an integer."""
     first, last = limits(kind)
     wanted = f"an integer, the {WORDS[kind.unit]} since 1970 (TIMESTAMP)"
 

@@ -1,7 +1,7 @@
-"""Events as the API shows them, so that what was read can be sent again.
+"""Bodies with events in the API's format, so that events read from the API can be sent again.
 
-Each is `{"key"?, "headers"?, "value" | "columns"}`, as `penstock.streams.events.to_json` writes it; `offset`
-and `time` may be there and are ignored, because the log gives new ones.
+Each event is `{"key"?, "headers"?, "value" | "columns"}`, as written by `penstock.streams.events.to_json`;
+`offset` and `time` are ignored, because the log assigns new ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _base64 = scalars.from_json(pa.binary())
 
 
 def decode_events(body: bytes, schema: pa.Schema | None) -> Decoded:
-    """An array of events, or a single one."""
+    """The events of a body: an array of events, or a single event."""
     body = body.strip(BLANK)
     if not body:
         return Decoded(nothing(schema))

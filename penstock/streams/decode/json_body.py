@@ -18,11 +18,11 @@ BLANK = b" \t\r\n"
 SPACE = re.compile(r"[ \t\r\n]*")
 BETWEEN = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 FEW = 32
-"""Events for which reading them one by one is faster than starting Arrow's reader."""
+"""Up to this many events, reading them one by one is faster than starting Arrow's reader."""
 
 
 def decode_lines(body: bytes, schema: pa.Schema | None) -> Decoded:
-    """One event per line; every line stands for itself, and blank ones are ignored."""
+    """One event per line; lines are decoded independently, and blank lines are ignored."""
     lines = [line.strip(BLANK) for line in body.rstrip(BLANK).split(b"\n")]
     if all(lines):
         return decode_texts(lines, schema)
@@ -31,7 +31,7 @@ def decode_lines(body: bytes, schema: pa.Schema | None) -> Decoded:
 
 
 def decode_document(body: bytes, schema: pa.Schema | None) -> Decoded:
-    """One JSON value, which is an event, or an array, whose elements are events."""
+    """A body with one JSON value: an event, or an array of events."""
     body = body.strip(BLANK)
     if not body:
         return Decoded(nothing(schema))
@@ -47,7 +47,7 @@ def decode_document(body: bytes, schema: pa.Schema | None) -> Decoded:
 
 
 def decode_one(body: bytes, form: Form) -> Event | None:
-    """The event of a body with only one JSON value; None if it is an array, or does not fit the stream."""
+    """The event of a body with one JSON value; None if the value is an array, or does not fit the stream."""
     text = body.strip(BLANK)
     if not text or text.startswith(b"["):
         return None
@@ -60,7 +60,7 @@ def decode_one(body: bytes, form: Form) -> Event | None:
 def decode_texts(
     texts: list[bytes], schema: pa.Schema | None, numbers: Sequence[int] | None = None
 ) -> Decoded:
-    """Events that are a JSON text each. `numbers` has their line numbers, if they are not counted from 1."""
+    """Decode one event per JSON text. `numbers` are their line numbers, by default 1, 2, 3, …"""
     if schema is not None and len(texts) > FEW:
         try:
             return _all(texts, schema)
@@ -93,7 +93,7 @@ def split(body: bytes) -> list[bytes]:
 
 
 def broken(body: bytes, schema: pa.Schema | None, mismatch: Mismatch) -> Decoded:
-    """A body that is not JSON as a whole."""
+    """The result for a body that is not valid JSON."""
     at = re.search(r"at line (\d+) column \d+$", mismatch.problem)
     hint = "; send one value per line as application/x-ndjson" if "trailing" in mismatch.problem else ""
     return whole(body, schema, mismatch.code, mismatch.problem + hint, int(at[1]) if at else 1)
@@ -104,9 +104,10 @@ def _skip(text: str, at: int) -> int:
 
 
 def _guess(body: bytes) -> list[bytes] | None:
-    """The elements of an array of objects, if every `},{` stands between two of them.
+    """The elements of an array of objects, on the assumption that every `},{` separates two elements.
 
-    Text and nested objects can have it, too. Then not all pieces are JSON, which their decoder detects.
+    Strings and nested objects can contain `},{` too. Then some pieces are not valid JSON, which the decoder
+    detects.
     """
     if not (body.startswith(b"[") and body.endswith(b"]")):
         return None
@@ -117,7 +118,7 @@ def _guess(body: bytes) -> list[bytes] | None:
 
 
 def _all(texts: list[bytes], schema: pa.Schema | None) -> Decoded:
-    """All events at once, or `Unsure`."""
+    """Decode all events at once, or raise `Unsure`."""
     if schema is not None:
         return Decoded(columns.read_json(texts, schema))
     try:

@@ -31,7 +31,7 @@ ANY: dict[str, Decoder] = {
     "application/vnd.penstock.events+json": decode_events,
     "application/vnd.apache.arrow.stream": decode_arrow,
 }
-"""For raw and typed streams; and `text/csv`, which has a parameter."""
+"""Decoders for raw and typed streams; `text/csv`, which has a parameter, is handled separately."""
 
 RAW_ONLY: dict[str, Callable[[bytes], Decoded]] = {
     "text/plain": decode_text,
@@ -50,7 +50,7 @@ UTF_8 = ("utf-8", "utf8", "us-ascii")
 def decode_as(
     content_type: str | None, body: bytes, schema: pa.Schema | None, timestamps: Timestamps
 ) -> Decoded:
-    """The events of a body; `UnsupportedMediaType` if the stream does not accept its content type."""
+    """The events of a body; raises `UnsupportedMediaType` if the stream does not accept its content type."""
     name, parameters = _named(content_type, body)
     if (charset := parameters.get("charset", "utf-8").lower()) not in UTF_8:
         raise _refusal(f"the charset '{charset}' is not UTF-8", schema)
@@ -70,7 +70,7 @@ def decode_as(
 
 
 def decode_alone(content_type: str | None, body: bytes, form: Form, timestamps: Timestamps) -> Event | None:
-    """The event of a body that has only one, as JSON; None if `decode_as` has to decode the body."""
+    """The event of a body with a single JSON event; None if `decode_as` has to decode the body."""
     name, parameters = _named(content_type, body)
     if name != JSON or parameters.get("charset", "utf-8").lower() not in UTF_8:
         return None
@@ -93,7 +93,7 @@ def _parse(content_type: str) -> tuple[str, dict[str, str]]:
 
 
 def _named(content_type: str | None, body: bytes) -> tuple[str, dict[str, str]]:
-    """The name and the parameters of a content type; guessed if the sender has not given one."""
+    """The name and the parameters of a content type, guessed if the client has not set one."""
     name, parameters = _parse(content_type) if content_type else (UNSAID, {})
     return _guess(body) if name == UNSAID else name, parameters
 

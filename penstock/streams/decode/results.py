@@ -1,4 +1,4 @@
-"""The result of decoding a body: the events that fit, and those that do not, with the reason."""
+"""The result of decoding a body: events that fit the schema, and misfits with their reasons."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pyarrow as pa
 from penstock.streams.events import HEADERS, KEY, META, RAW
 
 SHOWN = 40
-"""Characters of a value that a reason shows."""
+"""The number of characters of a value that a reason shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """An event that the stream cannot take, for the dead-letter stream and for its sender.
+    """An event that does not fit the stream; it is stored as a dead letter and reported to the client.
 
-    `line` counts the lines or events of the body from 1; `value` is the text as it came.
+    `line` counts the lines or events of the body from 1; `value` is the original text.
     """
 
     line: int
@@ -30,7 +30,7 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The good events of a body in their order, and the others."""
+    """The valid events of a body, in order, and the misfits."""
 
     batch: pa.RecordBatch
     misfits: list[Misfit] = field(default_factory=list)
@@ -47,29 +47,29 @@ class Mismatch(Exception):
         return f"column '{self.where}' {self.problem}" if self.where else self.problem
 
     def below(self, step: str) -> Mismatch:
-        """The same, seen from one level further out."""
+        """Prefix the path with `step`, the name of the enclosing level."""
         dot = "." if self.where and not self.where.startswith("[") else ""
         self.where = step + dot + self.where
         return self
 
     def of(self, line: int, value: bytes) -> Misfit:
-        """The event that has it."""
+        """The misfit with this mismatch."""
         return Misfit(line, value, self.code, str(self))
 
 
 def shown(value: Any) -> str:
-    """A value as it is shown in a reason: JSON, shortened."""
+    """A value for display in a reason: JSON, truncated."""
     text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def raw_batch(values: Sequence[bytes | None]) -> pa.RecordBatch:
-    """Raw events."""
+    """A record batch of raw events."""
     return pa.RecordBatch.from_arrays([pa.array(values, pa.binary())], schema=RAW)
 
 
 def nothing(schema: pa.Schema | None) -> pa.RecordBatch:
-    """No event at all."""
+    """An empty record batch."""
     schema = RAW if schema is None else schema
     return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema=schema)
 
@@ -80,7 +80,7 @@ def whole(body: bytes, schema: pa.Schema | None, code: str, reason: str, line: i
 
 
 def with_meta(batch: pa.RecordBatch, keys: pa.Array, headers: pa.Array) -> pa.RecordBatch:
-    """The events with their keys and headers; a column without any is left out, as the log wants it."""
+    """The events with their keys and headers; a column of nulls is omitted, as the log expects."""
     for name, column in ((KEY, keys), (HEADERS, headers)):
         if column.null_count < len(column):
             batch = batch.append_column(META.field(name), column)

@@ -30,7 +30,7 @@ from penstock.streams.decode.epochs import epoch
 from penstock.streams.decode.results import Mismatch, shown
 
 Read = Callable[[Any], Any]
-"""Gives what pyarrow takes for the type, or raises `Mismatch`. Never called with null."""
+"""Returns a value that pyarrow accepts for the type, or raises `Mismatch`. Never called with null."""
 
 INTEGER = re.compile(r"[+-]?[0-9]+")
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -39,7 +39,7 @@ DIGITS = 4000
 SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 ZERO = Decimal(0)
 FLOAT_LIMIT = 2.0**128 - 2.0**103
-"""From here on a number rounds to infinity in a FLOAT."""
+"""Numbers from this limit on round to infinity as FLOAT."""
 
 NAMES = {
     pa.int8(): "TINYINT",
@@ -52,7 +52,7 @@ NAMES = {
 
 
 def from_json(kind: pa.DataType) -> Read:
-    """Reads a JSON value."""
+    """The function that reads a JSON value of a type."""
     if is_.is_integer(kind):
         return _integer(kind)
     if is_.is_floating(kind):
@@ -69,12 +69,12 @@ def from_json(kind: pa.DataType) -> Read:
 
 
 def from_text(kind: pa.DataType) -> Read:
-    """Reads text, such as a field of CSV or the name of a member of a JSON object."""
+    """The function that reads a type from text, such as a CSV field or the name of a JSON member."""
     read = from_json(kind)
     if is_.is_integer(kind) or is_.is_duration(kind):
         return lambda text: read(_whole(text, kind))
     if is_.is_floating(kind):
-        # Texts that are one FLOAT are one key of a map.
+        # Texts that round to the same FLOAT must be the same key of a map.
         rounded = ctypes.c_float if is_.is_float32(kind) else ctypes.c_double
         return lambda text: rounded(read(float(text) if NUMBER.fullmatch(text) else text)).value
     if is_.is_boolean(kind):
@@ -83,7 +83,7 @@ def from_text(kind: pa.DataType) -> Read:
 
 
 def digits(number: str) -> Decimal | float:
-    """A number with all its digits, or a float if no decimal can have its exponent."""
+    """A number with all its digits, or a float if its exponent is out of range for a decimal."""
     try:
         return Decimal(number)
     except InvalidOperation:
@@ -92,7 +92,7 @@ def digits(number: str) -> Decimal | float:
 
 
 def base64_bytes(text: str) -> bytes:
-    """The bytes of a text in base64; ValueError if it is not, or has less or more padding than it needs."""
+    """The bytes of a base64 text; raises ValueError if it is invalid, or its padding is wrong."""
     made = base64.b64decode(text, validate=True)
     if len(text) != (len(made) + 2) // 3 * 4:
         raise ValueError("wrong padding")
@@ -150,7 +150,7 @@ def _decimal(kind: pa.Decimal128Type) -> Read:
             raise Mismatch("wrong_type", f"is {shown(value)}, not a number ({name})")
         number = digits(value) if text else value
         try:
-            if isinstance(number, float):  # an exponent that only zero can have
+            if isinstance(number, float):  # an exponent out of range for a decimal
                 raise Inexact
             return (Decimal(number) or ZERO).quantize(step, context=exact)
         except (Inexact, InvalidOperation):

@@ -1,4 +1,4 @@
-"""Bodies that are text or bytes without further meaning, for raw streams."""
+"""Plain text and binary bodies, for raw streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.streams.decode.results import Decoded, Misfit, raw_batch
 
 
 def decode_text(body: bytes) -> Decoded:
-    """One event per line, the empty ones, too. The line ends are not part of the events."""
+    """One event per line, including empty lines. Line endings are not part of the events."""
     if not body:
         return Decoded(raw_batch([]))
     lines = body.removesuffix(b"\n").split(b"\n")

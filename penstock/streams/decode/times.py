@@ -1,7 +1,7 @@
-"""Dates and times as ISO 8601 text, one by one and by the column. Both take exactly the same texts.
+"""Dates and times as ISO 8601 text, by value and by column. Both accept exactly the same texts.
 
-A time without a zone in a TIMESTAMP column is UTC. A time with a zone does not fit TIMESTAMP_NTZ. Years go
-from 1 to 9999, as in Spark.
+A time without a zone in a TIMESTAMP column is UTC. A time with a zone does not fit TIMESTAMP_NTZ. Years are 1
+to 9999, as in Spark.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def local_time(value: object) -> int:
 
 
 def column(texts: pa.StringArray, to: pa.DataType) -> pa.Array | None:
-    """A column of dates or times; None if there is one that has to be looked at by itself."""
+    """A column of dates or times; None if the values have to be parsed one by one."""
     try:
         made = texts.cast(to)
     except pa.ArrowInvalid:
@@ -61,7 +61,7 @@ def column(texts: pa.StringArray, to: pa.DataType) -> pa.Array | None:
             return None
         try:
             made = texts.cast(pa.timestamp("us")).cast(to)
-        except pa.ArrowInvalid:  # with and without a zone, or something else
+        except pa.ArrowInvalid:  # a mix of times with and without a zone, or an invalid text
             return None
     first, last, number = (*DAYS, pa.int32()) if is_.is_date(to) else (*MICROSECONDS, pa.int64())
     ends = pc.min_max(made.cast(number)).as_py()

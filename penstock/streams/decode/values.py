@@ -1,6 +1,6 @@
-"""Exact decoding, event by event: defines valid values, and gives the reason for invalid ones.
+"""Exact decoding, event by event: defines valid values, and returns the reason for invalid ones.
 
-The fast decoding by column must agree with this one.
+The fast decoding by column must agree with this decoder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.streams.events import RAW, Form
 
 
 def load(text: bytes, *, exact: bool = False) -> Any:
-    """The value of a JSON text. `exact` keeps all digits of a number with a fraction."""
+    """The value of a JSON text. `exact` preserves all digits of numbers with a fraction."""
     try:
         value = pydantic_core.from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -32,7 +32,7 @@ def load(text: bytes, *, exact: bool = False) -> Any:
 
 
 class Texts:
-    """Reads events of a raw stream: any JSON, kept as its text."""
+    """Reads events of a raw stream: any JSON, stored as text."""
 
     schema = RAW
 
@@ -49,13 +49,13 @@ class Texts:
 class Rows:
     """Reads events that are JSON objects into rows of a schema.
 
-    Members without a column are ignored, and of two with one name the later counts.
+    Members without a column are ignored, and of two members with the same name the later one is used.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self.exact = any(map(_has_decimal, schema.types))
-        """Whether the schema can tell numbers apart that are the same in floating point."""
+        """Whether the schema distinguishes numbers that are equal in floating point."""
         self._read = _struct(schema)
 
     def load(self, text: bytes) -> tuple[Any, ...]:
@@ -90,7 +90,7 @@ def form_of(schema: pa.Schema | None) -> Form:
 
 
 def reader(kind: pa.DataType) -> Read:
-    """Reads a JSON value of any type."""
+    """The function that reads a JSON value of any type."""
     if is_.is_struct(kind):
         return _object(kind)
     if is_.is_map(kind):
@@ -101,7 +101,7 @@ def reader(kind: pa.DataType) -> Read:
 
 
 def text_reader(kind: pa.DataType) -> Read:
-    """Reads text of any type; what is nested is JSON in it."""
+    """The function that reads any type from text; nested values are JSON."""
     if not is_.is_nested(kind):
         return scalars.from_text(kind)
     read, exact = reader(kind), _has_decimal(kind)

@@ -10,19 +10,19 @@ from penstock.streams.filters.tokens import Token, tokens, wrong
 from penstock.streams.filters.values import COMPARES, META, RAW, Path, compared, like, value_at
 
 DEEPEST = 50
-"""Conditions within each other, so that no text exhausts Python's stack."""
+"""The maximum nesting depth of conditions, so that no text exhausts Python's stack."""
 
 Event = dict[str, Any]
 Condition = Callable[[Event], bool | None]
-"""Whether an event meets it; None, as in SQL, if that depends on NULL: then it is not met."""
+"""Whether an event meets the condition; None, as in SQL, if the result depends on NULL (not met)."""
 
 HINT = "write a condition such as: amount > 100 AND customer LIKE 'a%' AND _key IS NOT NULL"
 
 
 def parse_condition(text: str, columns: Sequence[str] | None) -> Condition:
-    """The condition in a text. `columns` are those of a typed stream; None: the stream is raw.
+    """Parse a condition. `columns` are those of a typed stream; None: the stream is raw.
 
-    `Invalid`, with the place in the text, if it is none.
+    Raises `Invalid`, with the position in the text, if the condition is invalid.
     """
     return _Parser(text, columns).whole()
 
@@ -45,7 +45,7 @@ class _Parser:
         return self._tokens[0]
 
     def _take(self, kind: str, *values: str) -> Token | None:
-        """The next token, if it is of a kind and has one of some values."""
+        """Consume and return the next token if it has the kind, and one of the values if given."""
         if self._next.kind != kind or (values and self._next.value not in values):
             return None
         return self._tokens.pop(0)

@@ -1,4 +1,4 @@
-"""The words of a condition, each with its place in the text."""
+"""The tokens of a condition, each with its position in the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from penstock.errors import Invalid, Problem
 
 FIELD = "where"
-"""The path of problems: the parameter that has the condition."""
+"""The path in problems: the parameter with the condition."""
 
 WORDS = frozenset({"and", "or", "not", "in", "is", "null", "like", "ilike", "between", "true", "false"})
 
@@ -28,7 +28,7 @@ _PATTERN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    """A word of a condition. A `word` is one of the language, a `name` that of a field."""
+    """A token of a condition. A `word` is a keyword, a `name` the name of a field."""
 
     kind: str
     value: Any
@@ -36,7 +36,7 @@ class Token:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The words of a condition, and a last one of the kind `end`."""
+    """The tokens of a condition, followed by one of the kind `end`."""
     at = 0
     while at < len(text):
         found = _PATTERN.match(text, at)
@@ -61,7 +61,7 @@ def _value(kind: str, word: str) -> Any:
 
 
 def wrong(text: str, at: int, message: str, hint: str | None = None) -> Invalid:
-    """A problem at a place of a condition."""
+    """A problem at a position of a condition."""
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     place = f"{message} (line {line}, column {column})"
     return Invalid(Problem(code="invalid_filter", message=place, path=FIELD, hint=hint))

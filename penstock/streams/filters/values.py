@@ -1,4 +1,4 @@
-"""Values of events in conditions: where they are, and how they compare. NULL compares with nothing."""
+"""Access to values of events in conditions, and comparisons. A comparison with NULL is NULL."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ META = ("_offset", "_time", "_key", "_headers")
 """Fields that every event has."""
 
 RAW = ("value", "key", "headers")
-"""Fields of an event of a raw stream. Below `value` are the fields of its JSON."""
+"""Fields of a raw event. The fields of its JSON are below `value`."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 
 
 def value_at(event: dict[str, Any], path: Path) -> Any:
-    """The value of a field of an event, as the API shows events; None if there is none."""
+    """The value of a field of an event in the API's format; None if the field is missing."""
     root, *rest = path
     if root in META:
         value = event[str(root)[1:]]
@@ -62,7 +62,7 @@ def _parsed(value: Any) -> Any:
 
 
 def compared(value: Any, compare: Compare, other: Any) -> bool | None:
-    """Whether a value compares with another; None if one is NULL, or they are of different kinds."""
+    """The result of a comparison; None if a value is NULL, or the values have different types."""
     if value is None or other is None:
         return None
     if isinstance(value, bool) or isinstance(other, bool):
@@ -79,7 +79,7 @@ def compared(value: Any, compare: Compare, other: Any) -> bool | None:
 
 
 def _number(value: Any) -> int | Decimal | None:
-    """A number; text that is one counts, as decimals come as text."""
+    """A value as a number, also from text: decimals are sent as text."""
     if isinstance(value, int | Decimal):
         return value
     if not isinstance(value, float | str):
@@ -100,9 +100,9 @@ def _moment(text: str) -> datetime | None:
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """Whether a text has the form of a pattern of LIKE: `%` is any text, `_` any character.
+    """A function that matches texts against a LIKE pattern: `%` is any text, `_` any character.
 
-    No regular expression for the whole: one with several `.*` takes very long for some texts.
+    Not a single regular expression: with several `.*` it would take very long for some texts.
     """
     parts = pattern.split("%")
     forms = [re.compile("".join(map(_form, part)), re.DOTALL) for part in parts]
@@ -125,7 +125,7 @@ def _form(character: str) -> str:
 
 
 def _middle(forms: Sequence[re.Pattern[str]], text: str, at: int) -> int | None:
-    """Where the last of some forms ends that follow each other in a text."""
+    """The end of the last form, if all forms occur in the text in this order; else None."""
     for form in forms:
         found = form.search(text, at)
         if found is None:

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
 AHEAD_KIB = 16 * 1024
-"""KiB that are fetched ahead of a reader."""
+"""KiB that a reader prefetches."""
 
 WAIT_MS = 20
-"""Milliseconds that a fetch at the end of the partition waits there: the next one has to wait for it."""
+"""Milliseconds that a fetch waits at the end of the partition: the next fetch has to wait for it."""
 
 SKIPPED = 16
-"""Frames that a reader passes over rather than ask anew: those of tasks that wrote at the same time."""
+"""Frames that a reader skips instead of seeking: frames of tasks that wrote at the same time."""
 
 RESTED_S = 10.0
-"""Seconds after which the consumer of an idle reader is closed: it would fetch all that is new."""
+"""Seconds after which the consumer of an idle reader is closed: it would fetch all new records."""
 
 
 class Bodies:
@@ -41,7 +41,7 @@ class Bodies:
         self._position, self._used_at = -1, 0.0
 
     def write(self, bodies: Sequence[Body]) -> list[tuple[int, int]]:
-        """Write frames; the place and the size of each. They do not count until the journal names them."""
+        """Write frames; returns the place and the size of each. They are invisible until in the journal."""
         encoded = [b"".join(map(bytes, Frame(0, 0, body).encode())) for body in bodies]
         if (most := max(map(len, encoded), default=0)) > LARGEST - 1024:
             raise WriteFailed(
@@ -53,7 +53,7 @@ class Bodies:
         ]
 
     def read(self, span: Span, place: int) -> pa.RecordBatch:
-        """The events of a frame; raises `Damaged` if it is gone or wrong."""
+        """The events of a frame; raises `Damaged` if the frame is missing or invalid."""
         with self._lock:
             data = self._record(span, place)
         header = parse_header(data)
@@ -65,7 +65,7 @@ class Bodies:
         return decode_body(rest[header.meta_size :])
 
     def body(self, placed: Placed) -> Body:
-        """The events of a frame that no entry has named; raises `Damaged` if it is gone."""
+        """The events of a frame that no journal entry names; raises `Damaged` if the frame is missing."""
         with self._lock:
             data = self._record(Span(0, placed.count, 0, 0), placed.place)
         header = parse_header(data)
@@ -91,7 +91,7 @@ class Bodies:
             if (error := message.error()) is not None:
                 if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                     raise Damaged(span.base, span.next, "missing")
-                reason = error.str()  # such as a broker that restarts: the client goes on by itself
+                reason = error.str()  # such as a restarting broker: the client retries on its own
                 continue
             at = int(message.offset() or 0)
             if at > place:

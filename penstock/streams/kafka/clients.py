@@ -1,4 +1,4 @@
-"""The clients of Kafka in a process."""
+"""The Kafka clients of a process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes of the largest record: a frame of one large event, or a snapshot."""
+"""The maximum size of a record in bytes: a frame of one large event, or a snapshot."""
 
 
 class Clients:
@@ -35,7 +35,7 @@ class Clients:
         common: dict[str, Any] = {**cluster.client(), "error_cb": _ignore}
         sending = {
             **common,
-            "enable.idempotence": True,  # and with it acks from all replicas in sync
+            "enable.idempotence": True,  # implies acks from all in-sync replicas
             "linger.ms": 0,  # the committer has grouped the events
             "message.max.bytes": LARGEST,
             "message.timeout.ms": int(ANSWER_S * 1000),
@@ -48,14 +48,14 @@ class Clients:
         threading.Thread(target=self._serve, name="kafka", daemon=True).start()
 
     def _serve(self) -> None:
-        """Run the callbacks of deliveries."""
+        """Run the delivery callbacks."""
         while True:
             for sender in self._broken:
                 sender.poll(0)
             self._sender.poll(1.0)
 
     def send(self, topic: str, partition: int, value: bytes) -> Future[int]:
-        """Append a record; the future has its offset once all replicas in sync have it."""
+        """Append a record; the future has its offset once all in-sync replicas have the record."""
         future: Future[int] = Future()
         sender = self._sender
 
@@ -76,7 +76,7 @@ class Clients:
         return future
 
     def _replace(self, sender: Sender, error: object) -> None:
-        """Replace a producer that can do nothing more, as its numbers and those of a broker do not match."""
+        """Replace a producer after a fatal error: its sequence numbers do not match those of a broker."""
         fatal = getattr(error, "fatal", None)
         with self._replacing:
             if fatal is not None and fatal() and sender is self._sender:
@@ -91,11 +91,11 @@ class Clients:
             raise WriteFailed("Kafka did not confirm whether the events were stored") from None
 
     def forget_leaders(self) -> None:
-        """Ask for the leaders of partitions anew: the client keeps those from before a broker's restart."""
+        """Look up partition leaders again: the client caches those from before a broker's restart."""
         self.admin = self._new_admin()
 
     def consumer(self, **settings: Any) -> Consumer:
-        """A consumer that is assigned its partition, and has no part in any group."""
+        """A consumer with a manually assigned partition, outside any consumer group."""
         from confluent_kafka import Consumer
 
         return Consumer(
@@ -115,7 +115,7 @@ class Clients:
 
 
 _clients: dict[tuple[int, Cluster], Clients] = {}
-"""By process: those of a parent stay here, since a child can neither use nor close them."""
+"""By process: the clients of a parent process stay here, since a child can neither use nor close them."""
 
 _lock = threading.Lock()
 
@@ -130,7 +130,7 @@ def clients(cluster: Cluster) -> Clients:
 
 
 def admin() -> Any:
-    """The part of the library that changes a cluster; it does not say what it exports."""
+    """The library's admin module, untyped because it does not declare its exports."""
     from confluent_kafka import admin as found
 
     return found
@@ -142,7 +142,7 @@ def _no_library() -> Problem:
 
 
 def _ignore(_: object) -> None:
-    """Errors of connections are retried by the client, and raised by the calls that wait for them."""
+    """Ignore connection errors: the client retries them, and the waiting calls raise them."""
 
 
 def _new_lock() -> None:

@@ -1,4 +1,4 @@
-"""The Kafka cluster that keeps streams: its address and its security."""
+"""The Kafka cluster that stores streams: its address and its security settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.errors import Problem, Unavailable
 from penstock.settings import KafkaSettings
 
 ANSWER_S = 10.0
-"""Seconds after which a broker that does not answer counts as unreachable."""
+"""Seconds after which a broker that does not respond counts as unreachable."""
 
 NAME_LENGTH = 200
 
@@ -21,7 +21,7 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Kafka cluster, as the settings `kafka` describe it."""
+    """A Kafka cluster, from the settings `kafka`."""
 
     brokers: str
     prefix: str = "penstock."
@@ -56,7 +56,7 @@ class Cluster:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields; passwords are as they were given, so `${NAME}` stays a reference."""
+        """The fields as JSON; passwords are not resolved, so `${NAME}` stays a reference."""
         return asdict(self)
 
     @property
@@ -69,7 +69,7 @@ class Cluster:
         made: dict[str, Any] = {
             "bootstrap.servers": self.brokers,
             "security.protocol": self.protocol,
-            "log_level": 0,  # the errors are raised where they matter
+            "log_level": 0,  # errors are raised where they matter
             "socket.timeout.ms": int(ANSWER_S * 1000),
             "socket.connection.setup.timeout.ms": 3000,
             "reconnect.backoff.max.ms": 1000,
@@ -91,7 +91,7 @@ class Cluster:
         return made
 
     def java_client(self) -> dict[str, str]:
-        """The settings of Kafka's client in Java."""
+        """The settings of Kafka's Java client."""
         made = {
             "bootstrap.servers": self.brokers,
             "security.protocol": self.protocol,
@@ -123,7 +123,7 @@ MODULES = {
 
 
 def jaas(mechanism: str, username: str, password: str) -> str:
-    """A login as Java's client of Kafka wants it."""
+    """The JAAS configuration of a login, for Kafka's Java client."""
 
     def quoted(text: str) -> str:
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -133,7 +133,7 @@ def jaas(mechanism: str, username: str, password: str) -> str:
 
 
 def resolved(text: str) -> str:
-    """A text with each `${NAME}` replaced by that variable of this process."""
+    """A text with each `${NAME}` replaced by the environment variable."""
 
     def value(found: re.Match[str]) -> str:
         if (known := os.environ.get(found[1])) is None:
@@ -147,7 +147,7 @@ def resolved(text: str) -> str:
 
 
 def unreachable(cluster: Cluster, error: object) -> Unavailable:
-    """The error of a cluster that does not answer."""
+    """The error for a cluster that does not respond."""
     return Unavailable(
         Problem(
             code="kafka_unreachable",
@@ -159,7 +159,7 @@ def unreachable(cluster: Cluster, error: object) -> Unavailable:
 
 
 def topic_of(cluster: Cluster, stream: str, life: str) -> str:
-    """The topic of a stream: `<prefix><id>.<life>`; ids that Kafka does not accept have a hash instead."""
+    """The topic of a stream: `<prefix><id>.<life>`; an id that Kafka does not accept gets a hash."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", stream)
     if name != stream or len(name) > NAME_LENGTH:
         name = f"{name[:NAME_LENGTH]}-{hashlib.sha256(stream.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""The journal of a stream in Kafka, as one process follows it."""
+"""The journal of a stream in Kafka, as followed by one process."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from penstock.streams.kafka.topics import JOURNAL, delete_records, ensure_topic
 from penstock.streams.storage import WriteFailed
 
 SNAPSHOT = b"S"
-"""What a snapshot begins with; an entry begins with a brace. The number of the last entry in it follows."""
+"""The first byte of a snapshot, followed by the number of its last entry. An entry begins with a brace."""
 
 SNAPSHOT_ENTRIES = 1000
-"""Entries after which a snapshot is taken, or a quarter of the frames if these are more."""
+"""Entries after which a snapshot is taken; a quarter of the number of frames, if that is more."""
 
 FETCHED = 500
 TRIES = 5
 TRY_S = 2.0
-"""Seconds of one question to the brokers: the client itself does not ask twice for an unknown leader."""
+"""Timeout of one request to the brokers in seconds: the client doesn't retry if the leader is unknown."""
 
 
 class _Cut(Exception):
-    """The journal was cut beyond the position of this process."""
+    """The journal was truncated beyond the position of this process."""
 
 
 class Journal:
-    """Follows the journal of a topic, and adds to it. For any thread."""
+    """Follows the journal of a topic, and appends to it. Thread-safe."""
 
     def __init__(self, clients: Clients, topic: str, wal: Wal) -> None:
         from confluent_kafka import TopicPartition
@@ -54,7 +54,7 @@ class Journal:
     # Following
 
     def sync(self) -> State:
-        """The state with every entry that is in the journal now."""
+        """The state after all current entries of the journal."""
         with self.lock:
             self._reach(self._end())
             return self.state
@@ -67,7 +67,7 @@ class Journal:
     def _reach(self, end: int) -> None:
         try:
             self._follow(end)
-        except _Cut:  # this process was asleep meanwhile
+        except _Cut:  # this process was suspended in the meantime
             self._load()
 
     def _end(self) -> int:
@@ -75,13 +75,13 @@ class Journal:
         return self._offset(latest=True)
 
     def _offset(self, *, latest: bool) -> int:
-        """An end of the journal, asked on another connection: that of a consumer waits for news."""
+        """The start or end of the journal, requested on another connection: the consumer is long-polling."""
         from confluent_kafka import KafkaError, KafkaException
 
         until, error = time.monotonic() + ANSWER_S, None
         forbidden = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION)
         stale = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
-        # The client may not learn of a new topic's leaders, though the brokers tell them to another client.
+        # The client may not learn the leaders of a new topic, although brokers report them to other clients.
         unknown = (KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._TIMED_OUT)
         moved = (*stale, *unknown, KafkaError.NOT_LEADER_FOR_PARTITION)
         ends = admin().OffsetSpec
@@ -102,9 +102,9 @@ class Journal:
         raise unreachable(self.clients.cluster, error)
 
     def _load(self) -> None:
-        """Take the state from the last snapshot and the entries after it."""
+        """Load the state from the last snapshot and the entries after it."""
         for _ in range(TRIES):
-            with contextlib.suppress(_Cut):  # it was cut again meanwhile
+            with contextlib.suppress(_Cut):  # it was truncated again in the meantime
                 return self._load_once()
         raise unreachable(self.clients.cluster, "the journal is truncated faster than it is read")
 
@@ -116,7 +116,7 @@ class Journal:
         for at, value in self._records(high):
             if value.startswith(SNAPSHOT):
                 upto, _, data = value[1:].partition(b" ")
-                # Not the last one by position: that of a slow writer may come after a later one.
+                # Not the last one by position: a slow writer's snapshot may follow a newer one.
                 if int(upto) >= low - 1 and (best is None or int(upto) > best[0]):
                     best = int(upto), data
                     entries = [entry for entry in entries if entry[0] > int(upto)]
@@ -143,20 +143,20 @@ class Journal:
                 self._snapshot_at = max(self._snapshot_at, int(value[1:].partition(b" ")[0]) + 1)
 
     def _records(self, end: int) -> Iterator[tuple[int, bytes]]:
-        """The records up to an offset; each one that was yielded counts as read."""
+        """The records up to an offset; each yielded record counts as read."""
         from confluent_kafka import KafkaError
 
         if self._astray:
             self._assign(self._position)
-        self._astray = True  # should it end before its end: the client may have handed out later records
+        self._astray = True  # if this ends early: the client may have returned later records
         until, reason = time.monotonic() + ANSWER_S, "no response"
         while self._position < end:
-            # Not more than there are: it would wait for them.
+            # Not more than available: it would wait for more.
             for message in self._consumer.consume(min(FETCHED, end - self._position), 1.0):
                 if (error := message.error()) is not None:
                     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                         raise _Cut
-                    reason = error.str()  # such as a broker that restarts: the client goes on by itself
+                    reason = error.str()  # such as a restarting broker: the client retries on its own
                     continue
                 at = int(message.offset() or 0)
                 if at > self._position:
@@ -177,7 +177,7 @@ class Journal:
     # Adding
 
     def add(self, operations: Sequence[Sequence[Any]]) -> list[Outcome] | Void:
-        """Add an entry, and return the outcome of each operation."""
+        """Append an entry, and return the outcome of each operation."""
         name = uuid.uuid4().hex
         with self.lock:
             self._waiting[name] = None
@@ -190,14 +190,14 @@ class Journal:
         finally:
             with self.lock:
                 del self._waiting[name]
-        if outcome is None:  # a process that slept for long finds its entry in a snapshot
+        if outcome is None:  # after a long suspension, the entry may be part of a snapshot
             raise WriteFailed("it is unknown whether the events were stored: the journal has moved on")
         return outcome
 
     def take_snapshot(self, *, least: int = 1) -> bool:
-        """Write a snapshot if the last one is old enough, and cut the journal before the last one.
+        """Write a snapshot if the previous one is old enough, and truncate the journal before that one.
 
-        The entries between both stay for processes that are a little behind.
+        The entries between the two snapshots stay, for processes that are slightly behind.
         """
         with self.lock:
             due = max(SNAPSHOT_ENTRIES, len(self.state.bases) // 4) * least

@@ -1,9 +1,9 @@
 """Moving a local stream into Kafka, while it is written and read.
 
-Frames are copied as they are, so that offsets, times and borders of appends stay. Then, while appends wait
-for the lock of the stream, the rest is copied, and the whole state of the stream (offsets, producers,
-cursors, counters) is written as the first snapshot of the journal. One rename of `stream.json` is the move.
-Before it the stream is local, and whatever the topic holds counts for nothing; after it, it is in Kafka.
+Frames are copied unchanged, so that offsets, times and append boundaries are preserved. Then, while appends
+wait for the lock of the stream, the rest is copied, and the whole state of the stream (offsets, producers,
+cursors, counters) is written as the first snapshot of the journal. Renaming `stream.json` commits the move:
+before it the stream is local, and the contents of the topic are ignored; after it the stream is in Kafka.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from penstock.streams.storage import Span
 log = structlog.get_logger()
 
 UNDER_WAY = 16 * 1024 * 1024
-"""Bytes that are sent before the first of them have to be confirmed."""
+"""The number of bytes to send before waiting for their acknowledgement."""
 
 KEPT_S = 5.0
-"""Seconds between two snapshots: what a move that is continued copies again at most."""
+"""Seconds between two snapshots: a resumed move copies at most this much again."""
 
 REST = 1024 * 1024
-"""Bytes that may be left to copy while appends wait: a fraction of a second."""
+"""Bytes that may remain to be copied while appends wait: a fraction of a second."""
 
 ROUNDS = 20
-"""Rounds of copying after which appends wait for the rest, however much that is: writers may be faster."""
+"""Rounds of copying after which appends wait for the rest, whatever its size: writers may be faster."""
 
 Tell = Callable[[int, int], None]
-"""Told how many bytes of how many are copied."""
+"""Called with the number of bytes copied, and the total."""
 
 
 class Cancelled(Exception):
-    """The move was cancelled. The stream is where it was."""
+    """The move was cancelled. The stream stays in its storage."""
 
 
 @dataclass
 class _Sent:
-    """A frame on its way."""
+    """A frame that was sent, and may not be acknowledged yet."""
 
     place: Future[int]
     span: Span
@@ -66,7 +66,7 @@ class _Sent:
 
 
 def begin(directory: Path, cluster: Cluster) -> MoveNote:
-    """Keep that the stream is to be moved; raises an error with its reason if it cannot be."""
+    """Record that the stream is to be moved; raises an error if it cannot be moved."""
     config = read_config(directory)
     if (found := read_note(directory)) is not None:
         return found
@@ -89,7 +89,7 @@ def begin(directory: Path, cluster: Cluster) -> MoveNote:
 
 
 def undo(directory: Path) -> bool:
-    """Undo a move that is not finished; false if there is none. The stream stays where it is."""
+    """Undo an unfinished move; false if there is none. The stream stays in its storage."""
     with moving(directory):
         note = read_note(directory)
         if note is None:
@@ -112,7 +112,7 @@ def _topics(found: Clients) -> set[str]:
 
 
 class Move:
-    """Moves one stream. Whatever ends it early, another `run` continues."""
+    """Moves one stream. If a run ends early for any reason, another `run` resumes it."""
 
     def __init__(self, directory: Path, note: MoveNote, tell: Tell, cancelled: Callable[[], bool]) -> None:
         self._directory, self._note, self._tell, self._cancelled = directory, note, tell, cancelled
@@ -124,10 +124,10 @@ class Move:
         self._copied = self._total = 0
 
     def run(self) -> None:
-        """Move the stream; `Conflict` if another process does."""
+        """Move the stream; raises `Conflict` if another process is moving it."""
         with moving(self._directory):
             if read_config(self._directory).spec.storage == "kafka":
-                return  # a move that ended before it could say so
+                return  # the move was finished, but the process ended before recording it
             with contextlib.closing(LocalStorage(self._directory)) as local:
                 self._continue(local)
                 for _ in range(ROUNDS):
@@ -136,7 +136,7 @@ class Move:
                 self._switch(local)
 
     def _continue(self, local: LocalStorage) -> None:
-        """Take over what an earlier attempt has copied."""
+        """Resume from the copy of an earlier attempt."""
         journal = Journal(self._clients, self._note.topic, local.spec.wal)
         try:
             journal.sync()
@@ -150,19 +150,19 @@ class Move:
     # Copying
 
     def _copy(self, local: LocalStorage) -> int:
-        """Copy the frames up to the present end; how many bytes they were."""
+        """Copy the frames up to the current end; returns the number of bytes."""
         self._total = max(local.usage().bytes, self._copied)
         before = self._copied
         waiting, reached = 0, self._state.next
         for span in local.spans(self._state.next) if self._state.next < local.bounds().next else ():
             if self._cancelled():
                 raise Cancelled
-            if span.lost == "evicted":  # and with it all that came before
+            if span.lost == "evicted":  # along with everything before it
                 self._confirm()
                 self._drop_before(span.next)
                 self._state.next = self._state.first = reached = span.next
                 continue
-            if span.token is None:  # damage may begin before the offset that was asked for
+            if span.token is None:  # damage may begin before the requested offset
                 span = replace(span, base=reached)
             if span.base != reached:
                 raise _differs(f"events up to offset {reached}", f"a frame that begins at {span.base}")
@@ -178,7 +178,7 @@ class Move:
         return self._copied - before
 
     def _send(self, local: LocalStorage, span: Span) -> Iterator[_Sent]:
-        """Send the frame of a span. Events that cannot be read are replaced by a frame that says so."""
+        """Send the frame of a span. Unreadable events are replaced by a frame that marks them as lost."""
         if span.token is None:
             for first in range(span.base, span.next, 2**31):
                 part = replace(span, base=first, next=min(first + 2**31, span.next))
@@ -203,7 +203,7 @@ class Move:
         return sent
 
     def _confirm(self) -> None:
-        """Wait for the frames that were sent, and add them to the state."""
+        """Wait until the sent frames are acknowledged, and add them to the state."""
         state, shapes = self._state, list(self._state.known_shapes)
         for sent in self._sent:
             place = self._clients.confirmed(sent.place)
@@ -220,13 +220,13 @@ class Move:
             self._keep()
 
     def _keep(self) -> None:
-        """Keep what is copied in a snapshot, for a move that continues this one."""
+        """Store the progress of the copy in a snapshot, for a later attempt to resume from."""
         data = SNAPSHOT + b"%d " % (self._journal_end - 1) + self._state.snapshot()
         at = self._clients.confirmed(self._clients.send(self._note.topic, JOURNAL, data))
         self._journal_end, self._kept_at = at + 1, time.monotonic()
 
     def _drop_before(self, first: int) -> None:
-        """Leave out frames whose events are removed by now. The stream itself has counted them."""
+        """Remove frames whose events have been evicted since. The stream itself has counted them."""
         if first > self._state.first:
             counts = self._state.counts.copy()
             self._state.apply([["trim", min(first, self._state.next), "evicted_retention_ms"]])
@@ -235,7 +235,7 @@ class Move:
     # The switch
 
     def _switch(self, local: LocalStorage) -> None:
-        """Move the stream, while appends, cursors and counters wait."""
+        """Switch to Kafka, while changes of the log, cursors and counters wait."""
         self._keep()
         began, before = time.monotonic(), self._journal_end - 1
         with local.writer.locked(), local.cursor_files.locked(), local.counters.locked():
@@ -259,7 +259,7 @@ class Move:
             next=bounds.next,
             waited_ms=round((time.monotonic() - began) * 1000),
         )
-        with contextlib.suppress(Unavailable):  # the snapshots of the way are small
+        with contextlib.suppress(Unavailable):  # snapshots of the move are small
             delete_records(self._clients, self._note.topic, {JOURNAL: before})
 
     def _moved(self, present: StreamConfig | None) -> StreamConfig:

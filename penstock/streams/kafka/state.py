@@ -1,8 +1,8 @@
-"""The state of a stream in Kafka: what its journal says, entry by entry.
+"""The state of a stream in Kafka, built from the entries of its journal.
 
-The journal is the first partition of the topic, and its order decides everything: an entry holds operations,
-and each process that reads it comes to the same result. So writers need no lock, and none of them can be
-mistaken about the offsets: they learn them by reading their own entry. An operation is one of
+The journal is the first partition of the topic, and its order is authoritative: an entry holds operations,
+and every process that reads it arrives at the same state. So writers need no lock, and all of them agree on
+the offsets: a writer learns its offsets by reading its own entry. An operation is one of
 
     ["write", time, frames, producer, tx]      an append; a frame is [place, events, raw bytes, bytes, shape]
     ["shape", id, schema]                      the stored columns of frames, as an Arrow message in base64
@@ -39,7 +39,7 @@ Outcome = Appended | Refusal | None
 
 
 class Void:
-    """The outcome of an entry that names frames which retention may have removed: nothing of it counts."""
+    """The outcome of an entry with frames that retention may have removed: the entry is ignored."""
 
 
 class State:
@@ -48,7 +48,7 @@ class State:
     def __init__(self) -> None:
         self.first = self.next = self.last_us = 0
         self.floor = self.top = self.bytes = 0
-        """Frames before `floor` may be gone, and no new entry can name one; `top` is after the last."""
+        """Frames before `floor` may be removed: new entries can't name them. `top` follows the last frame."""
         self.bases, self.times = array("q"), array("q")
         self.raw, self.sizes = array("q"), array("q")
         self.places, self.shapes = array("q"), array("q")
@@ -59,13 +59,13 @@ class State:
         self.counts: Counter[str] = Counter()
 
     def apply(self, operations: Sequence[Sequence[Any]]) -> list[Outcome] | Void:
-        """Apply an entry, whole or not at all; the outcome of each operation."""
+        """Apply an entry atomically; returns the outcome of each operation."""
         frames = (frame for kind, *rest in operations if kind == "write" for frame in rest[1])
         if any(frame[0] < self.floor for frame in frames):
             return Void()
         first = self.first
         outcome = [getattr(self, f"_{kind}")(*rest) for kind, *rest in operations]
-        if self.first > first:  # after all operations: a frame of this entry is not to be removed
+        if self.first > first:  # after all operations: frames of this entry must not be removed
             self.floor = int(np.min(column(self.places))) if self.places else self.top
         return outcome
 
@@ -134,7 +134,7 @@ class State:
         return self.bases[number + 1] if number + 1 < len(self.bases) else self.next
 
     def frames_for(self, excess: int) -> int:
-        """The offset before which at least that many bytes lie, in whole frames."""
+        """The offset before which whole frames have at least `excess` bytes."""
         for number, total in enumerate(itertools.accumulate(self.sizes)):
             if total >= excess:
                 return self.end_of(number)
@@ -175,5 +175,5 @@ class State:
 
 
 def column(values: array[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A column as numbers of NumPy. It may not be kept: the column cannot grow meanwhile."""
+    """A copy of a column as a NumPy array."""
     return np.array(values, dtype=np.int64)

@@ -1,10 +1,10 @@
 """`storage: kafka`: a log in a topic, appended to by many processes on many machines.
 
-stream.json    settings (see config.py), and with them the address of the cluster; nothing else is on disk
+stream.json    settings (see config.py), including the address of the cluster; nothing else is on disk
 topic          partition 0 is the journal (see state.py), partition 1 the frames
 
-An append first writes its frames, and then an entry of the journal that names them: one record, so that the
-append is there whole or not at all.
+An append first writes its frames, and then a journal entry that names them: a single record, so that the
+append is atomic.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from penstock.streams.storage import (
 log = structlog.get_logger()
 
 PAGE = 512
-"""Spans found at once, without holding the lock between them."""
+"""The number of spans to look up at once; the lock is released between lookups."""
 
 TRIES = 5
 
 _forked: list[object] = []
-"""Clients of a parent process: not even closing them is safe for a child."""
+"""Clients of a parent process: a child can't even close them safely."""
 
 
 class KafkaStorage(Storage):
@@ -97,7 +97,7 @@ class KafkaStorage(Storage):
 
     @contextlib.contextmanager
     def _synced(self) -> Iterator[State]:
-        """The present state, which stays as it is."""
+        """The current state, locked against changes."""
         journal = self._journal
         with journal.lock:
             yield journal.sync()
@@ -131,7 +131,7 @@ class KafkaStorage(Storage):
             return found
 
     def _own(self, span: Span) -> Span:
-        """A span that was found before the stream was moved here, as it is here."""
+        """The span in this storage for a span that was found before the stream was moved to Kafka."""
         if isinstance(span.token, int) or span.lost is not None:
             return span
         own = next(iter(self._page(span.base, span.next)), span)
@@ -157,7 +157,7 @@ class KafkaStorage(Storage):
             state = self._journal.state
             number = bisect_right(state.bases, span.base) - 1
             if number < 0 or state.bases[number] != span.base:
-                return None  # removed meanwhile
+                return None  # removed in the meantime
             size, shape = state.sizes[number], list(state.known_shapes.values())[state.shapes[number]]
         record = Record(self.topic, FRAMES, span.token, self._java_client)
         return Place(self.topic, 0, size, b64decode(shape), record)
@@ -222,14 +222,14 @@ class KafkaStorage(Storage):
         raise WriteFailed("the frames were removed before they were named")
 
     def _unplaced(self, body: Body) -> Body:
-        """A frame that a task has written and retention has overtaken, to be written again."""
+        """The body of a frame that a task has written before retention passed it, to be written again."""
         try:
             return self._bodies.body(body) if isinstance(body, Placed) else body
         except Damaged:
             raise WriteFailed("frames of tasks were removed before they were named") from None
 
     def _written(self, appends: Sequence[Append]) -> list[Appended | Refusal] | None:
-        """The result of each append; None if retention has overtaken the frames, so that nothing counts."""
+        """The result of each append; None if retention has passed the frames, and nothing was appended."""
         with self._synced() as state:
             verdicts = {
                 number: verdict
@@ -251,14 +251,14 @@ class KafkaStorage(Storage):
         return [result for result in results if result is not None]
 
     def _take_overdue_snapshot(self) -> None:
-        """Take a snapshot if no server looks after the stream; the append that it comes after is done."""
+        """Take a snapshot if no server maintains the stream. A failure doesn't affect the finished append."""
         try:
             self._journal.take_snapshot(least=4)
         except (Unavailable, WriteFailed) as error:
             log.warning("no snapshot of a stream was taken", stream=self.config.id, error=str(error))
 
     def _room(self, state: State, appends: Sequence[Append]) -> list[list[Any]]:
-        """The removal of old events that appends need; raises `Full` if they have to be read first."""
+        """The operations that remove old events to make room; raises `Full` if these are unread."""
         events, size = sum(a.events for a in appends), sum(map(_size, (b for a in appends for b in a.bodies)))
         if not events:
             return []
@@ -266,7 +266,7 @@ class KafkaStorage(Storage):
         return room_for(state, self.spec.wal, size)
 
     def _operations(self, appends: Sequence[Append]) -> list[list[Any]]:
-        """Write the frames of appends; the operations that name them."""
+        """Write the frames of appends; returns the operations that name them."""
         bodies = [body for append in appends for body in append.bodies if body.count]
         places = iter(self._bodies.write([body for body in bodies if not isinstance(body, Placed)]))
         now, known = clock.now_us(), self._journal.state.known_shapes
@@ -287,7 +287,7 @@ class KafkaStorage(Storage):
         return [*(["shape", shape, schema] for shape, schema in shapes.items()), *made]
 
     def flush(self) -> None:
-        return None  # an acknowledged event is on all replicas in sync
+        return None  # an acknowledged event is on all in-sync replicas
 
     def maintain(self) -> None:
         changed = self._reconfigure()
@@ -307,7 +307,7 @@ class KafkaStorage(Storage):
         self._remove_left_files()
 
     def _remove_left_files(self) -> None:
-        """Remove the files from before the stream was moved here, once no reader can use them."""
+        """Remove the local files of a stream that was moved to Kafka, once no reader can use them."""
         if (upto := left_files(self.directory)) is None:
             return
         with self._synced() as state:
@@ -341,12 +341,12 @@ def _size(body: Body) -> int:
 
 
 def _schema_of(data: bytes | pa.Buffer) -> bytes:
-    """The message at the head of a body that has its columns."""
+    """The schema message at the head of a body."""
     message = pa.ipc.MessageReader.open_stream(pa.py_buffer(data)).read_next_message()
     return bytes(message.serialize())
 
 
 @lru_cache(maxsize=256)
 def _shape(schema: bytes) -> tuple[str, str]:
-    """The id of stored columns, and their message as text."""
+    """The id of a schema, and its message as base64."""
     return hashlib.sha256(schema).hexdigest()[:16], b64encode(schema).decode()

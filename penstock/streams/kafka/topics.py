@@ -1,4 +1,4 @@
-"""The topic of a stream: its settings, and how it is made and removed."""
+"""The topic of a stream: its settings, creation and deletion."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from penstock.streams.kafka.clients import LARGEST, Clients, admin
 from penstock.streams.kafka.cluster import ANSWER_S, unreachable
 
 JOURNAL, FRAMES = 0, 1
-"""The partitions of a topic: one decides what the stream holds, the other has the frames."""
+"""The partitions of a topic: the journal defines the contents of the stream, the other has the frames."""
 
 MADE_S = 30.0
-"""Seconds that making a topic may take: brokers that are removing others are slow."""
+"""Timeout for creating a topic in seconds: brokers that are deleting topics are slow."""
 
 SMALLEST_SEGMENT = 1024 * 1024
-"""What a broker accepts at least."""
+"""The smallest segment size that a broker accepts, in bytes."""
 
 
 def settings_of(wal: Wal) -> dict[str, str]:
-    """The settings of a topic. Penstock removes events itself, so that each removed one is counted."""
+    """The settings of a topic. Penstock evicts events itself, so that evicted events are counted."""
     return {
         "cleanup.policy": "delete",
         "retention.ms": "-1",
@@ -35,7 +35,7 @@ def settings_of(wal: Wal) -> dict[str, str]:
 
 
 def ensure_topic(clients: Clients, topic: str, wal: Wal) -> None:
-    """Make the topic, if there is none."""
+    """Create the topic if it does not exist."""
     from confluent_kafka import KafkaError, KafkaException
 
     new = admin().NewTopic(topic, 2, clients.cluster.replication, config=settings_of(wal))
@@ -51,7 +51,7 @@ def ensure_topic(clients: Clients, topic: str, wal: Wal) -> None:
 
 
 def _await_leaders(clients: Clients, topic: str) -> None:
-    """Wait until the partitions of a new topic have leaders: a question before would take seconds."""
+    """Wait until the partitions of a new topic have leaders: earlier requests would take seconds."""
     until = time.monotonic() + ANSWER_S
     while time.monotonic() < until:
         found = clients.admin.list_topics(topic, ANSWER_S).topics[topic].partitions
@@ -61,7 +61,7 @@ def _await_leaders(clients: Clients, topic: str) -> None:
 
 
 def configure_topic(clients: Clients, topic: str, wal: Wal) -> None:
-    """Give the topic the settings of the stream."""
+    """Apply the settings of the stream to the topic."""
     api = admin()
     entries = [
         api.ConfigEntry(name, value, incremental_operation=api.AlterConfigOpType.SET)
@@ -72,14 +72,14 @@ def configure_topic(clients: Clients, topic: str, wal: Wal) -> None:
 
 
 def delete_records(clients: Clients, topic: str, before: dict[int, int]) -> None:
-    """Remove the records of partitions before an offset."""
+    """Delete the records before an offset, by partition."""
     from confluent_kafka import TopicPartition
 
     _wait(clients, clients.admin.delete_records([TopicPartition(topic, *each) for each in before.items()]))
 
 
 def delete_topic(clients: Clients, topic: str) -> None:
-    """Remove the topic, if there is one."""
+    """Delete the topic if it exists."""
     from confluent_kafka import KafkaError, KafkaException
 
     try:

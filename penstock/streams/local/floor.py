@@ -1,4 +1,4 @@
-"""The floor of a transient stream: a bound on disk for the offsets it has assigned."""
+"""The floor of a transient stream: an upper bound, on disk, of the offsets it has assigned."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from penstock.streams.files import Files
 
 RESERVED = 1_000_000
-"""Offsets that are reserved at once, so that a restart never assigns one again."""
+"""The number of offsets to reserve at once, so that a restart never assigns an offset again."""
 
 
 class Floor:
-    """The offset below which none is assigned again."""
+    """The offset below which no offset is assigned again."""
 
     def __init__(self, directory: Path, files: Files) -> None:
         self._path, self._files = directory / "floor", files
@@ -25,7 +25,7 @@ class Floor:
             return 0
 
     def reserve(self, end: int) -> None:
-        """Make sure that the bound lies well above an offset."""
+        """Ensure that the bound is well above an offset."""
         if end + RESERVED // 2 > self._reserved:
             reserved = end + RESERVED
             self._files.replace(self._path, str(reserved).encode(), durable=True)

@@ -1,4 +1,4 @@
-"""From appends to the bytes of a segment: frames with their offsets, and few calls to write them."""
+"""Conversion of appends to frames with offsets, and to few large writes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from penstock.streams.producers import Batch, Producers, appended_by
 from penstock.streams.storage import Append, Appended, Refusal
 
 UNCOPIED = 64 * 1024
-"""A body of this size is written from where it is: copying it would cost more than another call."""
+"""A body of this size is not copied before it is written: the copy would cost more than another call."""
 
 
 def frame_appends(
     appends: Sequence[Append], offset: int, now_us: int, producers: Producers
 ) -> tuple[list[Frame], list[Appended | Refusal]]:
-    """The frames to write from an offset on, and the result of each append once they are written.
+    """The frames of appends from an offset on, and the result of each append once they are written.
 
     `producers` is updated with the appended batches.
     """
@@ -56,7 +56,7 @@ def frame_appends(
 
 
 def joined(parts: list[bytes | pa.Buffer]) -> Iterator[bytes | pa.Buffer]:
-    """Parts to be written with few calls: small ones joined, large ones as they are and not copied."""
+    """Parts joined for few write calls: small parts are joined, large ones are not copied."""
     small: list[bytes | pa.Buffer] = []
     for part in parts:
         if len(part) < UNCOPIED:

@@ -18,9 +18,9 @@ class StreamLock:
         self._pid = -1
 
     def take(self) -> None:
-        """Wait for the lock; raises OSError where there is none and none can be made."""
+        """Wait for the lock; raises OSError if the lock file is missing and cannot be created."""
         if self._fd is None or self._pid != os.getpid():
-            # A fork shares the lock of its parent, and so would not be kept out.
+            # A forked process shares the lock of its parent, and would not be locked out by it.
             self._fd, self._pid = self._files.open_shared(self._path, 0)[0], os.getpid()
         fcntl.flock(self._fd, fcntl.LOCK_EX)
 

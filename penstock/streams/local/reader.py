@@ -1,8 +1,7 @@
 """Reading a local log without any lock.
 
-The tail limits how far events may be read; segments never change below it. A segment may be removed at any
-moment by retention: an open descriptor stays good, and one that can no longer be opened means that its
-offsets were evicted.
+Events are read up to the tail; segments never change below it. Retention may remove a segment at any time: an
+open descriptor stays valid, and a segment that can no longer be opened has been evicted.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from penstock.streams.local.tail import Tail
 from penstock.streams.storage import Damaged, Place, Span
 
 KEPT_OPEN = 8
-"""Segments a reader keeps open. It mostly reads one after another."""
+"""The number of segments that a reader keeps open. It mostly reads them in order."""
 
 _SHAPE = 4096
-"""Bytes in which most schemas fit: a body begins with its schema."""
+"""The size of most schemas or more, in bytes: a body begins with its schema."""
 
 
 class OpenSegment:
@@ -50,15 +49,15 @@ class OpenSegment:
         self.fd = -1
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.index = Index(base, base, 0, 0, 0)
-        self.closed = False  # whether `index` is that of a closed segment, and final
+        self.closed = False  # whether `index` belongs to a closed segment, and is final
         self._mutex = threading.Lock()
 
     def __del__(self) -> None:
-        if self.fd >= 0:  # and no reader uses it any more
+        if self.fd >= 0:  # no reader uses it any more
             os.close(self.fd)
 
     def learn(self, end: int, limit: int, *, final: bool) -> Index:
-        """Index the frames up to a position; `final` if no more will come."""
+        """Index the frames up to a position; `final` if the segment is closed."""
         with self._mutex:
             if final:
                 if not (self.closed and self.index.covers(end, limit)):
@@ -170,7 +169,7 @@ class Reader:
         return decode_body(memoryview(rest)[found.header.meta_size :])
 
     def place(self, span: Span) -> Place | None:
-        """Where the frame of a span lies; its schema is read, but not checked."""
+        """The place of a span's frame; its schema is read, but its checksum is not verified."""
         if not isinstance(span.token, Token):
             return None
         segment, found = span.token.segment, span.token.found
@@ -182,13 +181,13 @@ class Reader:
         return Place(str(segment.path), found.position, found.position + found.header.size, data[:size])
 
     def frame(self, span: Span) -> bytes:
-        """The frame of a span as it is stored, unchecked."""
+        """The stored frame of a span, without verification."""
         assert isinstance(span.token, Token)
         found = span.token.found
         return read_at(span.token.segment.fd, found.header.size, found.position)
 
     def marks(self, span: Span) -> list[list[Any]]:
-        """The marks of transactions in a frame, which is read only if it has any."""
+        """The transaction marks in a frame, which is read only if it has any."""
         if not isinstance(span.token, Token):
             return []
         fd, found = span.token.segment.fd, span.token.found
@@ -198,7 +197,7 @@ class Reader:
         return list(marks)
 
     def offset_at(self, time_us: int) -> int:
-        """The first offset of a frame that was appended at a time or later."""
+        """The first offset of a frame that was appended at or after a time."""
         tail = self._tail()
         bases = list(self.segments(tail))
         for base, after in itertools.pairwise([*bases, tail.next]):
@@ -232,7 +231,7 @@ class Reader:
         return len(self._open)
 
     def forget(self) -> None:
-        """List the directory again."""
+        """Drop the cached listing and the open segments."""
         with self._mutex:
             self._listed = None
             self._open = {}
@@ -243,7 +242,7 @@ class Reader:
             if found is None or found.removed:  # an empty segment may have been created again elsewhere
                 found = self._open_anew(base, tail) or found
             if found is not None:
-                self._open[base] = found  # the last one used is the last in order
+                self._open[base] = found  # the most recently used segment is the last
                 while len(self._open) > KEPT_OPEN:
                     del self._open[next(iter(self._open))]
             return found

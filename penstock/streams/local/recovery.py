@@ -1,4 +1,4 @@
-"""Recovery of a log's end without an exact tail: after a power loss, or in a copied directory.
+"""Recovery of the end of a log without an exact tail: after a power loss, or in a copied directory.
 
 No readable event is lost, and no offset that a reader may have seen is assigned to another event: if the end
 is in doubt, the log continues after the highest offset in any tail, cursor or segment.
@@ -30,9 +30,9 @@ class End:
     next: int
     position: int
     damaged: int
-    """Events in it that cannot be read any more."""
+    """The number of unreadable events in the segment."""
     seen: int
-    """The highest offset that was in it, whether it can be read or not."""
+    """The highest offset in the segment, readable or not."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class Survey:
     tail: Tail
     """The tail to continue with: after the highest offset that a reader may have seen."""
     end: int
-    """The offset at which the last segment really ends."""
+    """The offset at which the last segment actually ends."""
     damaged: int
-    """Events of the last segment that are lost."""
+    """The number of lost events in the last segment."""
 
 
 def survey(directories: list[Path], hint: Tail | None, witness: int, floor: int = 0) -> Survey:
-    """Find the end of a log, without changes.
+    """Find the end of a log, without changing anything.
 
-    `hint` is a tail that may be outdated, `witness` an offset that was reached. Offsets below `floor` may
-    have been assigned to events of a transient stream, and do not count as lost.
+    `hint` is a tail that may be outdated, `witness` an offset that is known to have been reached. Offsets
+    below `floor` may have been assigned to events of a transient stream, and do not count as lost.
     """
     segments = list(list_segments(directories).items())
     published = hint.next if hint else 0
@@ -110,7 +110,7 @@ def count_damaged(fd: int, base: int, position: int, end: int) -> int:
 def load_producers(segments: Sequence[tuple[int, Path]], stop: int, position: int) -> Producers:
     """The state of the producers at the end of a log, whose last segment ends at a position.
 
-    Each segment begins with the whole state, so mostly only the last one is read.
+    Each segment begins with the whole state, so usually only the last segment is read.
     """
     begin = len(segments) - 1
     while begin > 0 and not _has_state(*segments[begin]):
@@ -145,7 +145,7 @@ def _has_state(base: int, path: Path) -> bool:
 
 
 def leftovers(directories: list[Path]) -> list[Path]:
-    """The files of unfinished changes, which only the holder of the lock makes."""
+    """Files of unfinished changes. Only the holder of the lock creates such files."""
     segments = {path.with_suffix("") for path in list_segments(directories).values()}
     found = []
     for directory in directories:

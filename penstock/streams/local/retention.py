@@ -1,4 +1,4 @@
-"""Retention: how long and how much a log keeps, and its behaviour when it is full."""
+"""Retention: the age and size limits of a log, and its behavior when it is full."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Retention:
         return min(wal.segment_bytes, part)
 
     def segment_events(self, directory: Path) -> int | None:
-        """The number of events at which a segment in a directory is closed, where events are limited."""
+        """The number of events at which a segment in a directory is closed, if events are limited."""
         in_memory = self._storage.config.transient and directory != self._spill
         return max(1, self._storage.spec.buffer.max_events // PARTS) if in_memory else None
 
@@ -86,7 +86,7 @@ class Retention:
             self._apply_caps(size)
 
     def _require_read(self, events: int) -> None:
-        """Refuse events beyond the unread limit. A single append may exceed it if all events were read."""
+        """Reject events beyond the unread limit. A single append may exceed it if all events were read."""
         most, tail = self._storage.spec.buffer.max_unread, self._storage.tail()
         if most is not None:
             unread = tail.next - max(self._slowest(otherwise=tail.first), tail.first)
@@ -102,7 +102,7 @@ class Retention:
             else:
                 self._apply_caps(0)
         except Full:
-            return  # kept until it was read
+            return  # retained until it is read
 
     def _expire_by_time(self) -> None:
         keep_ms, now = self._storage.spec.wal.retention_ms, clock.now_us()
@@ -110,14 +110,14 @@ class Retention:
             return
         closed, reached = self._storage.closed(), 0
         for i, segment in enumerate(closed):
-            # After a clock went back, nothing counts as older than earlier appends.
+            # If the clock went back, no append counts as older than earlier ones.
             reached = max(reached, self._closed_us(closed[i:], now))
             if now - reached < keep_ms * 1000:
                 return
             self._remove(segment, "evicted_retention_ms")
 
     def _closed_us(self, closed: list[Closed], now: int) -> int:
-        """The time of the first segment's last event; one in the future counts as the next segment's."""
+        """The time of the first segment's last event; if it is in the future, that of the next segment."""
         tail = self._storage.tail()
         for segment in closed:
             index = self._storage.reader.index(segment.base, tail)
@@ -130,7 +130,7 @@ class Retention:
         kept = storage.closed()
         count, total = len(kept) + 1, sum(s.bytes for s in kept) + storage.tail().position + size
         active = storage.writer.active() if size and storage.writer.must_roll(size, 0) else None
-        if active is not None:  # closed, and another one begun
+        if active is not None:  # it will be closed, and another one created
             kept, count = [*kept, active], count + 1
         for segment in kept:
             if count > wal.max_segments:
@@ -158,7 +158,7 @@ class Retention:
         if storage.writer.must_roll(size, events):
             left = [*left, storage.writer.active()]
         if all(segment.next <= slowest for segment in left):
-            return  # a single append may exceed the buffer, else it could never be stored
+            return  # a single append may exceed the buffer: otherwise it could never be stored
         if not storage.spec.buffer.spill:
             raise Full("buffer_full")
         self._require_space(size)
@@ -195,7 +195,7 @@ class Retention:
         return bytes_over or events + sum(segment.events for segment in kept) > buffer.max_events
 
     def _require_space(self, size: int) -> None:
-        """Refuse appends before the volume is full: reading, deleting and moving cursors need space too."""
+        """Reject appends before the volume is full: reading, deleting and moving cursors need space too."""
         storage = self._storage
         if storage.files.free_bytes(storage.directory) < storage.config.free_bytes + size:
             self.expire()
@@ -209,7 +209,7 @@ class Retention:
     def _remove(self, segment: Closed, reason: str | None) -> None:
         """Remove the oldest segment: first from the published range, then its files."""
         storage = self._storage
-        if segment.next > storage.tail().first:  # else a process that has died since has counted it
+        if segment.next > storage.tail().first:  # else a process that has died since has already counted it
             unread = segment.next - max(self._slowest(otherwise=segment.next), segment.base)
             counts = {reason: segment.events} if reason else {}
             if unread > 0:

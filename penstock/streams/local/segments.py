@@ -17,7 +17,7 @@ from penstock.streams.frames import HEADER_SIZE, MAGIC, Header, is_sound, parse_
 SUFFIX, INDEX_SUFFIX = ".log", ".index"
 INDEX_MAGIC = b"PSI1"
 INDEX_INTERVAL = 64 * 1024
-"""Bytes of a segment for each index entry."""
+"""Bytes of a segment per index entry."""
 
 _SUMMARY = struct.Struct("<4sQQQQqqQ")
 _ENTRY = struct.Struct("<QQq")
@@ -70,7 +70,7 @@ class Hole:
 def walk(fd: int, position: int, end: int, expected: int, limit: int) -> Iterator[Found | Hole]:
     """The frames between two positions, by their headers.
 
-    `expected` is the offset at `position`, and `limit` the one that `end` must not pass: a frame that
+    `expected` is the offset at `position`, and `limit` an upper bound of the offset at `end`: a frame that
     contradicts them was never published, or is damaged.
     """
     window, at, width = b"", 0, _LARGE_WINDOW
@@ -91,7 +91,7 @@ def walk(fd: int, position: int, end: int, expected: int, limit: int) -> Iterato
 
 
 def _search(fd: int, position: int, end: int, expected: int, limit: int) -> Found | None:
-    """The next frame that fits, after damage."""
+    """The next valid frame after damage."""
     while position < end:
         data = read_at(fd, min(_SEARCH_WINDOW + HEADER_SIZE, end - position), position)
         at = data.find(MAGIC)
@@ -132,14 +132,14 @@ class Index:
     base: int
     next: int
     end: int
-    """Where its last published frame ends."""
+    """The position at which the last published frame ends."""
     first_us: int
     last_us: int
     raw_bytes: int = 0
     offsets: list[int] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
-    """The latest time before each of them: it never decreases, whatever the clock did."""
+    """The latest time before each of these frames: it never decreases, even if the clock goes back."""
 
     def place(self, offset: int) -> tuple[int, int]:
         """The position from which to search for an offset, and the offset at that position."""
@@ -159,7 +159,7 @@ class Index:
         """Add the next frame."""
         header = found.header
         if not self.positions or found.position - self.positions[-1] >= INDEX_INTERVAL:
-            # In this order, so that a concurrent search for an offset or a time finds the position too.
+            # In this order, so that a concurrent search for an offset or a time also finds the position.
             self.positions.append(found.position)
             self.offsets.append(header.base)
             self.times.append(self.last_us)
@@ -195,7 +195,7 @@ def build_index(fd: int, base: int, end: int, limit: int) -> Index:
 
 
 def load_index(segment: Path, base: int) -> Index | None:
-    """The index beside a segment, or None if it is missing or damaged."""
+    """The stored index of a segment, or None if it is missing or damaged."""
     try:
         data = index_path(segment).read_bytes()
     except OSError:

@@ -2,12 +2,12 @@
 
 stream.json    settings (see config.py)
 lock           held by the process that appends, for the append only
-tail           where the log ends (see tail.py)
-counters       what was dropped, and why
+tail           the end of the log (see tail.py)
+counters       counters of dropped events, by reason
 cursors/       one file per reader
-NNN.log        segments by base offset; NNN.index beside each closed one
+NNN.log        segments by base offset; each closed segment also has NNN.index
 spill/         segments of a transient stream that found no room in memory
-floor          no offset below it is given out again after a transient stream was lost
+floor          no offset below it is assigned again after the events of a transient stream were lost
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class LocalStorage(Storage):
         return self.reader.offset_at(time_us)
 
     def tail(self) -> Tail:
-        """The end of the log, recovered first if there is no reliable tail."""
+        """The end of the log, recovered if the tail is not exact."""
         self.used = True
         tail = self.writer.tail_file.read()
         if tail is not None and tail.exact:
@@ -165,7 +165,7 @@ class LocalStorage(Storage):
     def move_cursor(self, cursor: Cursor) -> None:
         self.refresh()
         moved = replace(cursor, at=cursor.at or time.time())
-        # The cursor of a reader that has not run is written again at the start of the server.
+        # The cursor of a reader that has not run is written again when the server starts.
         kept = cursor.has_run and not self.config.transient
         try:
             self.cursor_files.move(moved, durable=kept and self.spec.wal.sync, whole=kept)
@@ -173,7 +173,7 @@ class LocalStorage(Storage):
             raise WriteFailed(f"the cursor of '{cursor.reader}' was not kept: {error.strerror}") from error
 
     def keep_cursors(self) -> None:
-        """Sync the cursors before events that were read are removed."""
+        """Sync the cursors before segments that were read are removed."""
         if not self.config.transient:
             with contextlib.suppress(OSError):  # a full log must get room regardless
                 self.cursor_files.keep()
@@ -216,7 +216,7 @@ class LocalStorage(Storage):
     # Descriptors
 
     def opened(self) -> None:
-        """Let other logs close files if this one has opened one too many."""
+        """Register the opened files; other logs close theirs if the process has too many."""
         OPEN_FILES.opened(self)
 
     @property
@@ -237,7 +237,7 @@ class LocalStorage(Storage):
     # Settings
 
     def require_here(self) -> None:
-        """Raise `Moved` if the stream is in another storage; call it under a lock that a move takes."""
+        """Raise `Moved` if the stream is in another storage. Call it under a lock that a move needs."""
         try:
             version = config_version(self.directory)
             moved = version != self._config_version and read_config(self.directory).spec.storage != self.kind
@@ -264,6 +264,6 @@ class LocalStorage(Storage):
             self.forget_listing()
 
     def forget_listing(self) -> None:
-        """List the directory again."""
+        """Drop the cached listing of the directory."""
         self._closed = None
         self.reader.forget()

@@ -1,11 +1,11 @@
 """The tail: the end of a log, shared by all processes through a mapped file.
 
-A writer that holds the stream's lock publishes it after each append, and only then do readers see the new
-events: by then the guarantee of the stream holds for them. Readers take no lock; a checksum reveals a read in
-the middle of a change.
+A writer that holds the stream's lock publishes the tail after each append, and only then do readers see the
+new events: by then the guarantee of the stream holds for them. Readers take no lock; a checksum reveals a
+concurrent change.
 
-The tail lives in the page cache. After a kill it is exact. After a power loss it is a hint, so it names
-the boot it was written under.
+The tail lives in the page cache. After a kill it is exact. After a power loss it is only a hint, so it
+includes the boot id of the machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Tail:
     base: int
     """Base offset of the active segment."""
     position: int
-    """Where that segment's last whole append ends."""
+    """The position at which that segment's last complete append ends."""
     boot: bytes = b""
 
     @property
@@ -50,7 +50,7 @@ class Tail:
 
 
 class TailFile:
-    """The mapped file, opened with its first use; `on_open` is called then."""
+    """The mapped file, opened on first use, when `on_open` is called."""
 
     def __init__(
         self, path: Path, files: Files | None = None, on_open: Callable[[], None] = lambda: None
@@ -62,7 +62,7 @@ class TailFile:
         self._opening = threading.Lock()
 
     def open(self) -> None:
-        """Map the file, for reading only where it cannot be changed."""
+        """Map the file, read-only if it is not writable."""
         self._map_file()
         self._on_open()
 
@@ -82,7 +82,7 @@ class TailFile:
         return self._map is not None
 
     def read(self) -> Tail | None:
-        """The tail, or None if there is no valid one; ValueError if the file was closed."""
+        """The tail, or None if there is no valid one; raises ValueError if the file was closed."""
         mapped = self._map
         if mapped is None and (mapped := self._woken()) is None:
             return None
@@ -97,7 +97,7 @@ class TailFile:
         return None
 
     def _woken(self) -> mmap.mmap | None:
-        """The file after a rest, mapped again; None if there is none: the end is found in the segments."""
+        """The file, mapped again after `rest`; None if it is missing: the segments then show the end."""
         with self._opening:
             if self._ended:
                 raise ValueError("the stream was closed")
@@ -107,11 +107,11 @@ class TailFile:
                     self._map_file()
             mapped = self._map
         if opens:
-            self._on_open()  # outside of the lock: it may let other logs rest, which have locks of their own
+            self._on_open()  # outside the lock: it may close files of other logs, which have their own locks
         return mapped
 
     def rest(self) -> None:
-        """Close the file until it is used again. A thread that is reading the tail keeps its mapping."""
+        """Close the file until its next use. A thread that is reading the tail keeps its mapping."""
         with self._opening:
             self._map, self.writable, self._resting = None, False, True
 
@@ -130,7 +130,7 @@ class TailFile:
 
 
 def parse_tail(data: bytes) -> Tail | None:
-    """The tail in the content of the file, or None if it is not valid."""
+    """Parse the content of the file; None if it is not valid."""
     if len(data) != SIZE or data[:4] != MAGIC:
         return None
     if google_crc32c.value(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
@@ -141,7 +141,7 @@ def parse_tail(data: bytes) -> Tail | None:
 
 @functools.cache
 def boot_id() -> bytes:
-    """An id of the current boot of the machine."""
+    """The id of the machine's current boot."""
     try:
         return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
 """Appending to the segments of a log, by one process at a time.
 
 A writer takes the stream's lock, catches up with other writers, writes after the published end, and publishes
-the new end. Only the tail counts: bytes that a process wrote and did not publish before it died are cut off
-by the next.
+the new end. Only the tail is authoritative: if a process dies between writing and publishing, the next writer
+truncates the unpublished bytes.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Writer:
             self.flush()
 
     def settle(self, *, close: bool) -> None:
-        """Cut the segment at the published end; with `close`, close the active segment."""
+        """Truncate the active segment at the published end; with `close`, close it."""
         with self.locked():
             self._trim()
             if close:
@@ -127,7 +127,7 @@ class Writer:
                     self._distrust(error)
 
     def rest(self) -> bool:
-        """Close all files until they are used again; false while the lock is held, or the disk has failed."""
+        """Close all files until their next use; false while the lock is held, or after a disk error."""
         self.flush()
         if self._held or self._sick:
             return False
@@ -191,16 +191,16 @@ class Writer:
         self._publish(replace(self.known, next=stop, position=end))
 
     def _trim(self) -> None:
-        """Cut off bytes that a process wrote and did not publish before it died.
+        """Truncate bytes that a process wrote and did not publish before it died.
 
-        Otherwise a later recovery would take them for events.
+        Otherwise a later recovery would treat them as events.
         """
         assert self._fd is not None
         if os.fstat(self._fd).st_size > self.known.position:
             self.files.truncate(self._fd, self.known.position)
 
     def _undo(self, position: int, error: OSError, *, harmless: bool) -> NoReturn:
-        """Undo a failed write; unless it is `harmless`, its segment is not used again."""
+        """Undo a failed write; unless the failure is `harmless`, the segment is not used again."""
         try:
             assert self._fd is not None
             self.files.truncate(self._fd, position)
@@ -211,16 +211,16 @@ class Writer:
         raise _refusal(error) from error
 
     def _distrust(self, error: OSError) -> None:
-        """Close the active segment and begin another, and check the contents of the closed one.
+        """Stop using the active segment after a disk error, and count its damaged events.
 
-        After a failed sync it is unknown which of its pages are on disk: a second sync would report success.
+        After a failed sync it is unknown which pages are on disk: a second sync would report success.
         """
         log.error("a write to a stream failed", stream=self.config.id, error=str(error))
         if self._sick or self._fd is None:
             return
         self._sick = True
         with contextlib.suppress(OSError):
-            if hasattr(os, "posix_fadvise"):  # so that it is read from the disk, not from memory
+            if hasattr(os, "posix_fadvise"):  # so that the segment is read from disk, not from memory
                 os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
             tail = self.known
             if damaged := count_damaged(self._fd, tail.base, tail.position, tail.next):
@@ -254,7 +254,7 @@ class Writer:
                     self._lock.release()
 
     def _take_lock(self) -> None:
-        """Take the lock; whether the directory is writable is checked on opening, and again here."""
+        """Take the lock. If the directory was not writable when it was opened, this is checked again."""
         try:
             if not self.tail_file.writable:
                 self.tail_file.open()
@@ -265,7 +265,7 @@ class Writer:
             raise _refusal(error) from error
 
     def _catch_up(self) -> None:
-        """Catch up with appends of other processes, and undo an unfinished one."""
+        """Catch up with appends of other processes, and undo an unfinished append."""
         tail = self.tail_file.read()
         if self._fd is not None and os.fstat(self._fd).st_nlink == 0:
             self._let_go()  # removed, and perhaps created again in another directory
@@ -298,7 +298,7 @@ class Writer:
             path = segments[tail.base] if tail.base in segments else segment_path(self.directory, tail.base)
             fd = self.files.open(path)
             try:
-                if os.fstat(fd).st_size < tail.position:  # not the file that the tail refers to
+                if os.fstat(fd).st_size < tail.position:  # not the file of this tail
                     raise FileNotFoundError(path)
                 known = [(base, path) for base, path in segments.items() if base <= tail.base]
                 producers = load_producers(known, tail.next, tail.position)
@@ -331,18 +331,18 @@ class Writer:
                 self._publish(self.known)
                 log.info("stream recovered", stream=self.config.id, next=tail.next)
                 return
-            self._seal()  # so that losses are not searched for, and counted, again
+            self._seal()  # so that losses are not searched for and counted again
         self._begin(tail.next, first=tail.first, producers=producers)
         if found.damaged:
             self._storage.count(damaged=found.damaged)
             log.warning("events were lost", stream=self.config.id, segment=base, events=found.damaged)
 
     def survey(self, hint: Tail | None) -> Survey:
-        """Survey the log. Unless the tail is exact, a cursor may have a higher offset."""
+        """Survey the log. If the tail is not exact, a cursor may have a higher offset."""
         exact = hint is not None and hint.exact
         if exact:
             return survey(self._storage.directories(), hint, 0)
-        # While there are segments in memory, they were not lost.
+        # If there are segments in memory, the events of the transient stream were not lost.
         in_memory = self.config.memory is not None and list_segments([self.config.memory])
         return survey(
             self._storage.directories(),
@@ -352,7 +352,7 @@ class Writer:
         )
 
     def _let_go(self) -> None:
-        """Forget the active segment."""
+        """Close the active segment's file."""
         if self._fd is not None:
             os.close(self._fd)
         self._fd, self._base = None, -1
@@ -380,7 +380,7 @@ class Writer:
         )
 
     def _roll(self, size: int = 0, events: int = 0) -> None:
-        """Close the active segment and begin another. An empty one is not closed but replaced."""
+        """Close the active segment and begin another. An empty segment is replaced instead of closed."""
         before, path = self.known, self._path
         if before.next > self._base:
             self._seal()
@@ -409,7 +409,7 @@ class Writer:
         self._write_index(path, tail.base, tail.position, tail.next)
 
     def _write_index(self, path: Path, base: int, end: int, limit: int) -> None:
-        """Write the index of a segment. A failure is ignored, since everything works without the index."""
+        """Write the index of a segment. A failure is only logged, since the index is optional."""
         self.files.step("index")
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -431,8 +431,8 @@ class Writer:
     def _begin(self, base: int, first: int, producers: Producers, place: Path | None = None) -> None:
         """Begin a segment. It is published before its file is created.
 
-        So no process appends to the previous segment any more, and after a crash in between the next one sees
-        that this segment is incomplete, and recovers.
+        So no process appends to the previous segment any more, and after a crash in between, the next writer
+        detects that this segment is incomplete, and recovers.
         """
         directory = place or self._storage.retention.place(0, 0)
         path, durable = segment_path(directory, base), directory != self.config.memory
@@ -463,7 +463,7 @@ class Writer:
                 self.floor.remove()
 
     def _give_up(self, path: Path, fd: int) -> None:
-        """Undo the creation of a segment that failed."""
+        """Undo the failed creation of a segment."""
         if fd >= 0:
             os.close(fd)
         if path == self._path:
@@ -474,7 +474,7 @@ class Writer:
             self._let_go()
 
     def _bring_to_disk(self) -> None:
-        """Move segments to disk that a formerly transient stream has in memory."""
+        """Move the in-memory segments of a formerly transient stream to disk."""
         for segment in self._storage.closed():
             if segment.path.parent != self.directory:
                 target = segment_path(self.directory, segment.base)

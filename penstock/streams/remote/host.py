@@ -1,7 +1,7 @@
-"""The streams on this disk, for workers on other machines: answers the requests of `RemoteStorage`.
+"""Serves the streams on this disk to workers on other machines: handles the requests of `RemoteStorage`.
 
-It opens the logs for itself, as any other process does that appends to them. So what a worker writes passes
-the same locks and checks, and a call has the result and the errors that the storage gives.
+It opens its own logs, like any other process that appends to them. So writes of a worker go through the same
+locks and checks, and a call returns the results and the errors of the storage.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from penstock.streams.storage import (
 )
 
 PAGE = 512
-"""Spans in one answer, at most."""
+"""The maximum number of spans in one response."""
 
 WRITING = {"write", "flush", "maintain"}
 
@@ -41,7 +41,7 @@ Answer = tuple[Any, Parts]
 
 
 class StreamHost:
-    """Calls the methods of storages for others."""
+    """Calls the methods of storages on behalf of workers."""
 
     def __init__(self) -> None:
         self._pool = Pool()
@@ -61,14 +61,14 @@ class StreamHost:
         return self._pool.log(directory).storage
 
     def answer(self, directory: Path, method: str, message: bytes) -> bytes:
-        """The result of a method; ValueError if the request is not understood."""
+        """Call a method and return the response; raises ValueError if the request is invalid."""
         while True:
             storage = self.storage(directory)
             try:
                 with self._turn(storage, method):
                     value, parts = _call(storage, method, message)
             except Moved:
-                continue  # into Kafka, just now
+                continue  # to Kafka, just now
             except Exception as error:
                 if (told := pack_error(error)) is None:
                     raise
@@ -76,7 +76,7 @@ class StreamHost:
             return pack({"value": value}, parts)
 
     async def wait(self, directory: Path, message: bytes) -> bytes:
-        """Whether there are events at an offset, as soon as there are or some seconds have passed."""
+        """Respond whether there are events at an offset, once there are or after a timeout."""
         (offset, seconds), _ = unpack(message)
         until, pause = time.monotonic() + min(seconds, WAIT_S), SHORTEST_PAUSE_S
         while not (found := self.storage(directory).bounds().next > offset) and time.monotonic() < until:
@@ -85,7 +85,7 @@ class StreamHost:
         return pack({"value": found})
 
     def _turn(self, storage: Storage, method: str) -> AbstractContextManager[Any]:
-        """A storage is written to by one thread at a time."""
+        """The lock for a method: a storage is written to by one thread at a time."""
         if method not in WRITING:
             return nullcontext()
         with self._mutex:
@@ -104,7 +104,7 @@ def _call(storage: Storage, method: str, message: bytes) -> Answer:
 
 
 def _frame(storage: Storage, base: int, end: int) -> Parts:
-    """The frame of a span, as it is stored if it is in a file."""
+    """The frame of a span; the stored bytes if it is in a file."""
     span = next(storage.spans(base), None)
     if span is None or span.base != base or span.lost is not None:
         raise Damaged(base, end, "evicted" if span is None else span.lost or "evicted")
@@ -116,7 +116,7 @@ def _frame(storage: Storage, base: int, end: int) -> Parts:
         with open(place.path, "rb") as file:
             file.seek(place.at)
             return [file.read(place.end - place.at)]
-    except FileNotFoundError:  # removed meanwhile
+    except FileNotFoundError:  # removed in the meantime
         raise Damaged(base, end, "evicted") from None
 
 

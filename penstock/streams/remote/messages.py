@@ -1,7 +1,7 @@
-"""The format of requests and answers: a JSON value, and parts of bytes behind it.
+"""The format of requests and responses: a JSON value, followed by binary parts.
 
-Events travel as the storage keeps them: bodies on their way in, whole frames on their way out. So the server
-neither decodes nor compresses them, and the reader checks the checksum that the writer made.
+Events are transferred in the format of the storage: bodies in requests, whole frames in responses. So the
+server neither decodes nor compresses them, and the reader verifies the writer's checksum.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Parts = Sequence[bytes | pa.Buffer]
 
 
 def pack(value: Any, parts: Parts = ()) -> bytes:
-    """A message."""
+    """A message with a value and binary parts."""
     head = json.dumps([value, [len(part) for part in parts]], separators=(",", ":")).encode()
     return b"".join([_SIZE.pack(len(head)), head, *(memoryview(part) for part in parts)])
 
 
 def unpack(message: bytes) -> tuple[Any, list[memoryview]]:
-    """The value and the parts of a message; ValueError if it is none."""
+    """The value and the parts of a message; raises ValueError if it is invalid."""
     try:
         (size,) = _SIZE.unpack_from(message)
         value, sizes = json.loads(message[_SIZE.size : _SIZE.size + size])
@@ -71,7 +71,7 @@ def pack_appends(appends: Sequence[Append]) -> bytes:
 
 
 def unpack_appends(message: bytes) -> list[Append]:
-    """The appends of a message; ValueError if it has none."""
+    """The appends of a message; raises ValueError if it is invalid."""
     told, parts = unpack(message)
     try:
         return _appends(told, parts)
@@ -108,25 +108,25 @@ def _mark(first: int, end: int, name: str, closed: bool) -> tuple[int, int, str,
 
 
 def _are_numbers(*values: object) -> bool:
-    """Whether values are integers that a frame has room for."""
+    """Whether values are integers in the range of a frame's fields."""
     return all(type(value) is int and 0 <= value < LARGEST for value in values)
 
 
 def pack_result(result: Appended | Refusal) -> list[Any]:
-    """The result of an append, for JSON."""
+    """The result of an append, as JSON."""
     if isinstance(result, Appended):
         return ["done", result.first, result.next, result.duplicate]
     return ["refused", result.code, str(result), result.hint]
 
 
 def unpack_result(told: Sequence[Any]) -> Appended | Refusal:
-    """The result of an append."""
+    """The result of an append, from JSON."""
     kind, *rest = told
     return Appended(*rest) if kind == "done" else _refusal(*rest)
 
 
 def pack_error(error: Exception) -> list[Any] | None:
-    """An error that storages raise, for JSON; None if it is another one."""
+    """An error of a storage as JSON; None for any other error."""
     match error:
         case Full():
             return ["full", error.reason]
@@ -140,7 +140,7 @@ def pack_error(error: Exception) -> list[Any] | None:
 
 
 def unpack_error(told: Sequence[Any]) -> Exception:
-    """The error of a storage."""
+    """The error of a storage, from JSON."""
     kind, *rest = told
     kinds: dict[str, Any] = {"full": Full, "damaged": Damaged, "failed": WriteFailed, "refused": _refusal}
     made: Exception = kinds[kind](*rest)

@@ -1,7 +1,7 @@
-"""A stream on the disk of a server, as a worker on another machine uses it.
+"""A stream on the disk of a server, as used by a worker on another machine.
 
-Every method of the storage is a request. The directory here holds nothing but `stream.json`, which names the
-server; the events, cursors and counters, and the checks of producers and epochs, are the server's.
+Every method of the storage is a request. The local directory holds only `stream.json`, which names the
+server; the server has the events, cursors and counters, and checks producers and epochs.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from penstock.streams.storage import (
 )
 
 Ask = Callable[[str, str, str, bytes], bytes]
-"""Sends a request: the id and the life of a stream, a method, its arguments. `Unavailable` if it cannot."""
+"""Sends a request: the id and the life of a stream, a method, its arguments. May raise `Unavailable`."""
 
 SERVERS: dict[str, Ask] = {}
-"""By URL: the servers that this process can ask."""
+"""The servers that this process is connected to, by URL."""
 
 WAIT_S = 2.0
-"""Seconds that one request waits for events, at most: connections have time limits on their way."""
+"""Maximum seconds that one request waits for events: proxies in between may have timeouts."""
 
 
 class RemoteStorage(Storage):
@@ -133,12 +133,12 @@ class RemoteStorage(Storage):
 
     @property
     def moved(self) -> bool:
-        """Whether another server has the stream by now. The storage in that server may be any."""
+        """Whether another server now has the stream. The kind of storage on the server does not matter."""
         self.refresh()
         return self._told != self._server
 
     def refresh(self) -> None:
-        with contextlib.suppress(OSError, ValueError):  # a stream that was deleted
+        with contextlib.suppress(OSError, ValueError):  # the stream was deleted
             version = config_version(self.directory)
             if version != self._version:
                 config = read_config(self.directory)

@@ -1,4 +1,4 @@
-"""The content of a damaged segment without its damage."""
+"""The repaired content of a damaged segment."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from penstock.streams.local.segments import Found, Hole, read_meta, read_rest, w
 from penstock.streams.producers import Producers
 
 MOST = 2**32 - 1
-"""Events that one frame can count."""
+"""The maximum number of events of a frame."""
 
 
 def patched(fd: int, base: int, limit: int, producers: Callable[[], Producers]) -> Iterator[bytes]:
     """The frames of a closed segment, with frames that mark lost offsets in place of unreadable ones.
 
-    `producers` is the producers' state at its beginning, in case that is damaged.
+    `producers` returns the state of the producers at its beginning, in case that is damaged.
     """
     time_us = _first_time(fd, base, limit)
-    reached, gap = base, 0  # the offsets lost begin at `reached`, and `gap` bytes are free to mark them
+    reached, gap = base, 0  # lost offsets begin at `reached`, and `gap` bytes are available to mark them
     stateless = True
     for found, sound in _frames(fd, base, limit):
         if not sound:
@@ -65,7 +65,7 @@ def _fill(first: int, end: int, size: int, time_us: int, state: dict[str, object
         frames.append(Frame(at, time_us, Body(b"", count, 0), lost=True))
         at += count
     length = sum(_length(frame) for frame in frames)
-    if length < size:  # the last frame takes the remaining bytes
+    if length < size:  # the last frame fills the remaining bytes
         last = frames.pop()
         body = Body(bytes(size - length), last.body.count, 0)
         frames.append(Frame(last.base, time_us, body, last.meta, control=last.control, lost=last.lost))
@@ -77,6 +77,6 @@ def _length(frame: Frame) -> int:
 
 
 def _first_time(fd: int, base: int, limit: int) -> int:
-    """The time of the first frame that has one, also used for offsets lost before it."""
+    """The time of the first readable frame, also used for offsets lost before it."""
     frames = (found for found, sound in _frames(fd, base, limit) if sound)
     return next((found.header.time_us for found in frames if isinstance(found, Found)), 0)

@@ -1,8 +1,8 @@
 """Repair of a stream's log, without losing a readable event.
 
-A damaged segment is rewritten beside the old file, and replaces it atomically. Unreadable parts are replaced
-by frames of the same length that mark them as lost: nothing else moves, so that the index, and readers that
-have the old file open, stay valid. Every offset keeps its event, or is reported as lost.
+A damaged segment is rewritten to a new file, which replaces the old one atomically. Unreadable parts are
+replaced by frames of the same length that mark them as lost: nothing else moves, so that the index, and
+readers that have the old file open, stay valid. Every offset keeps its event, or is reported as lost.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Repair:
     """The result of a repair."""
 
     repaired: list[Fault] = field(default_factory=list)
-    """Each fault that was found, and is gone now."""
+    """The faults that were found and repaired."""
     lost: list[tuple[int, int]] = field(default_factory=list)
-    """Ranges of offsets whose events could not be saved."""
+    """Ranges of offsets whose events could not be recovered."""
     kept: list[Path] = field(default_factory=list)
     """The damaged files, under their new names."""
     left: list[Fault] = field(default_factory=list)
@@ -52,7 +52,7 @@ def repair(
 ) -> Repair:
     """Repair the log in a directory. The log may be in use, and the repair may be interrupted and repeated.
 
-    With `discard`, damaged files are not kept.
+    With `discard`, damaged files are deleted.
     """
     try:
         config = read_config(directory)
@@ -84,7 +84,7 @@ def repair(
 def _repair_local(directory: Path, result: Repair, files: Files, discard: bool) -> None:
     storage = LocalStorage(directory, files)
     try:
-        storage.writer.settle(close=False)  # which also repairs the tail
+        storage.writer.settle(close=False)  # this also repairs the tail
         active = segment_path(directory, storage.tail().base).name
         faults = verify(directory).faults
         if any(fault.place == active and fault.kind in BROKEN for fault in faults):
@@ -151,7 +151,7 @@ def _write(files: Files, path: Path, parts: Iterator[bytes], old: int) -> bool:
 
 
 def _keep(path: Path) -> Path:
-    """Give a damaged file a second name; an interrupted repair may have done so already."""
+    """Give a damaged file a second name, unless an interrupted repair has already done so."""
     for kept in path.parent.glob(f"{path.name}.damaged*"):
         if kept.samefile(path):
             return kept
@@ -172,7 +172,7 @@ class _Descriptor:
 
 @contextlib.contextmanager
 def _only_one(directory: Path) -> Iterator[None]:
-    """Hold the lock that keeps a second repair out."""
+    """Hold the lock that prevents a second repair."""
     fd = os.open(directory / "repair.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

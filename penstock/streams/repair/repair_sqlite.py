@@ -17,9 +17,9 @@ from penstock.streams.storage import WriteFailed
 
 
 def repair_database(directory: Path, faults: Sequence[Fault], files: Files, *, discard: bool) -> list[Path]:
-    """Repair the faults found. Damaged data is kept beside the database, in the files that are returned.
+    """Repair faults of a database. Damaged data is saved next to the database, in the returned files.
 
-    Damage of SQLite's own pages needs a rewrite of the file, which no other process may have open.
+    Damage of SQLite's own pages requires a rewrite of the file, which no other process may have open.
     """
     if not faults:
         return []

@@ -1,6 +1,6 @@
 """Rewriting a damaged database from its readable rows.
 
-SQLite itself gives up at the first damaged page of a table. Here rows are searched page by page, so that only
+SQLite itself stops at the first damaged page of a table. Here rows are searched page by page, so that only
 rows on damaged pages are lost; their offsets are marked as lost.
 """
 
@@ -23,18 +23,18 @@ from penstock.streams.sqlite.rows import FILE, INSERT, PAGE, Row, connect, creat
 log = structlog.get_logger()
 
 REWRITTEN = FILE + ".rewritten"
-"""The new database, complete. Once it is there, it takes the place of the old one."""
+"""The complete new database. Once this file exists, it replaces the old database."""
 
 JOURNALS = ("-wal", "-shm")
 
 PAGES_AT = 28
-"""Where SQLite's file format has the number of pages, then the first free page and how many there are."""
+"""The position in SQLite's header of the page count; the first free page and the free page count follow."""
 
 
 def salvage(directory: Path, files: Files, floor: int) -> None:
-    """Rewrite the database. The caller is its only user, and the damaged file is kept beside it.
+    """Rewrite the database. No other process may use it, and the damaged file is saved next to it.
 
-    `floor` is the next offset if the database does not have it.
+    `floor` is the next offset if it can't be read from the database.
     """
     temporary, copy = directory / f".{FILE}.tmp", directory / f".{FILE}.old.tmp"
     _remove(files, temporary, copy)
@@ -45,11 +45,11 @@ def salvage(directory: Path, files: Files, floor: int) -> None:
         source = copy
     new = create(temporary)
     try:
-        with contextlib.closing(connect(source)) as old:  # closing it brings its journal into it
+        with contextlib.closing(connect(source)) as old:  # closing it merges its journal
             known = _copy_tables(old, new)
         _copy_rows(source, new, known, floor)
     finally:
-        new.close()  # and its journal is in it
+        new.close()  # this merges its journal
     _remove(files, copy)
     fd = files.open(temporary)
     try:
@@ -64,15 +64,15 @@ def salvage(directory: Path, files: Files, floor: int) -> None:
 
 
 def _has_tables(path: Path) -> bool:
-    """Whether the head of a database can be read."""
+    """Whether the first page of a database can be read."""
     with contextlib.closing(connect(path, read_only=True)) as db, contextlib.suppress(sqlite3.DatabaseError):
         return len(db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()) >= 5
     return False
 
 
 def _give_head(damaged: Path, copy: Path, template: Path) -> None:
-    """Copy a database with a new first page, which is the same for all except for the size."""
-    shutil.copyfile(damaged, copy)  # no process has it open, so closing it loses no lock
+    """Copy a database with a new first page, which is the same for all databases except for the size."""
+    shutil.copyfile(damaged, copy)  # no process has the file open, so closing it releases no lock
     with contextlib.suppress(FileNotFoundError):
         shutil.copyfile(f"{damaged}-wal", f"{copy}-wal")
     head = bytearray(template.read_bytes()[:PAGE])
@@ -88,7 +88,7 @@ def _remove(files: Files, *paths: Path) -> None:
 
 
 def take_over(directory: Path, files: Files) -> None:
-    """Replace the damaged database by the repaired one; continues after a crash.
+    """Replace the damaged database with the repaired one; resumes after a crash.
 
     The old journal must be removed first: SQLite would apply it to the new file.
     """
@@ -110,7 +110,7 @@ def take_over(directory: Path, files: Files) -> None:
 def mark_lost(db: sqlite3.Connection, first: int, end: int) -> None:
     """Mark the events of a range as lost, replacing existing rows."""
     db.execute("DELETE FROM frames WHERE base >= ? AND base < ?", (first, end))
-    # The time of a neighbour, so that retention and the search by time are not misled.
+    # The time of an adjacent row, so that retention and the search by time are not misled.
     found = db.execute(
         "SELECT time_us FROM frames WHERE base < ? ORDER BY base DESC LIMIT 1", (first,)
     ).fetchone()
@@ -120,7 +120,7 @@ def mark_lost(db: sqlite3.Connection, first: int, end: int) -> None:
 
 
 def _copy_tables(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int, int] | None:
-    """Copy all but the events; the first and the next offset, if they can be read."""
+    """Copy all tables except the events; returns the first and the next offset, if readable."""
     for table in ("windows", "cursors", "counters"):
         with contextlib.suppress(sqlite3.DatabaseError):
             for values in old.execute(f"SELECT * FROM {table}"):

@@ -1,7 +1,7 @@
-"""Finding rows in the raw pages of a damaged database that SQLite can no longer reach.
+"""Finding rows that SQLite can no longer reach, in the raw pages of a damaged database.
 
-The checksum of a row shows whether it is real, and an offset is never assigned twice: a row found on a page
-that was freed since is the same row. See "B-tree Pages" and "Record Format" of SQLite's file format.
+The checksum of a row shows whether it is valid, and an offset is never assigned twice: a row found on a freed
+page is the same row. See "B-tree Pages" and "Record Format" of SQLite's file format.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIELDS = 7
 _MOST_LOCAL = PAGE - 35
 _LEAST_LOCAL = (PAGE - 12) * 32 // 255 - 23
 _SIZES = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}
-"""The length of a number by the code of its type."""
+"""The length of a number in bytes, by its type code."""
 
 Value = int | bytes | None
 
@@ -69,7 +69,7 @@ def _row(file: IO[bytes], page: bytes, at: int, pages: int) -> Row | None:
     values = _values(b"".join(parts))
     if len(values) != FIELDS or not all(isinstance(value, int) for value in values[1:5]):
         return None
-    return Row(base, *values[1:])  # type: ignore[arg-type]  # its checksum is looked at next
+    return Row(base, *values[1:])  # type: ignore[arg-type]  # its checksum is verified next
 
 
 def _values(record: bytes) -> list[Value]:
@@ -94,7 +94,7 @@ def _values(record: bytes) -> list[Value]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of SQLite's variable length, and where it ends."""
+    """A variable-length integer of SQLite, and the position after it."""
     value = 0
     for i in range(9):
         byte = data[at + i]

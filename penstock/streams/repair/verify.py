@@ -42,7 +42,7 @@ def verify(directory: Path, progress: Progress = lambda done, total: None) -> Re
     if config is not None and config.spec.storage == "sqlite":
         verify_database(directory, report, progress)
     elif config is not None and config.spec.storage == "kafka":
-        from penstock.streams.repair.verify_kafka import verify_topic  # which needs Kafka's client
+        from penstock.streams.repair.verify_kafka import verify_topic  # needs the Kafka client
 
         verify_topic(directory, report, progress)
     else:
@@ -206,7 +206,7 @@ def torn(count: int) -> str:
 
 
 def size(path: Path) -> int:
-    """The size of a file; 0 if it is gone."""
+    """The size of a file; 0 if it has been removed."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

@@ -15,7 +15,7 @@ REPAIR = "only the brokers can repair it, from another replica"
 
 
 def verify_topic(directory: Path, report: Report, progress: Progress) -> None:
-    """Read every frame that the journal of the stream names."""
+    """Read and verify every frame that is in the journal of the stream."""
     try:
         storage = KafkaStorage(directory)
     except (Unavailable, WriteFailed) as error:
@@ -35,7 +35,7 @@ def verify_topic(directory: Path, report: Report, progress: Progress) -> None:
 
 def _verify_frame(storage: KafkaStorage, span: Span, report: Report) -> None:
     if span.lost is not None:
-        return  # removed by retention meanwhile
+        return  # removed by retention in the meantime
     try:
         batch = storage.fetch(span)
         batch.validate()

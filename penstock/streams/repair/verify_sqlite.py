@@ -12,11 +12,11 @@ from penstock.streams.sqlite.rows import FILE, SELECT, Row, connect
 
 STEP = 256
 MOST_COMPLAINTS = 20
-"""SQLite may find the same damage in many ways."""
+"""The maximum number of messages: SQLite may report the same damage many times."""
 
 
 def verify_database(directory: Path, report: Report, progress: Progress) -> None:
-    """Verify every row. The database may be in use: each read sees the log at one moment."""
+    """Verify every row. The database may be in use: each read sees a consistent snapshot."""
     path = directory / FILE
     if not path.exists():
         return  # nothing was appended yet
@@ -38,7 +38,7 @@ def _rows(db: sqlite3.Connection, report: Report, progress: Progress) -> None:
     while more:
         query = "SELECT base FROM frames WHERE base > ? AND base < ? ORDER BY base LIMIT ?"
         bases = [base for (base,) in db.execute(query, (last, end, STEP))]
-        # Read afterwards, since retention goes on: rows removed meanwhile are not missing.
+        # Read afterwards, since retention continues: rows removed in the meantime are not missing.
         first = db.execute("SELECT first FROM state").fetchone()[0]
         more = len(bases) == STEP
         for base, after in itertools.pairwise(bases if more else [*bases, end]):
@@ -52,7 +52,7 @@ def _rows(db: sqlite3.Connection, report: Report, progress: Progress) -> None:
 
 
 def _row(db: sqlite3.Connection, base: int, limit: int, report: Report) -> int:
-    """Check one row; the offset after its events. `limit` is the next row, or the end of the log."""
+    """Check one row; returns the offset after its events. `limit` is the next row, or the end of the log."""
     try:
         found = db.execute(SELECT, (base,)).fetchone()
     except sqlite3.DatabaseError as error:

@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 class Database:
-    """A process's two connections, one for writing and one for reading, each for one thread at a time."""
+    """The two connections of a process, for writing and for reading, each used by one thread at a time."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Database:
         try:
             self._lock_fd, self._writable = self._files.open_shared(directory / "lock", 0)
             self._users_fd, _ = self._files.open_shared(directory / "users", 0)
-        except OSError:  # there is none in a read-only directory
+        except OSError:  # a read-only directory without lock files
             self._lock_fd, self._users_fd, self._writable = -1, -1, False
 
     def rest(self) -> bool:
-        """Close the connections until they are used again; false if a thread is using them."""
+        """Close the connections until their next use; false if a thread is using them."""
         if self._sick or self._damaged or not self._writable or not self._writing.acquire(blocking=False):
             return False
         try:
@@ -76,7 +76,7 @@ class Database:
         return True
 
     def _wake(self) -> None:
-        """Open the connections again after a rest. The caller holds `_writing`."""
+        """Open the connections again after `rest`. The caller holds `_writing`."""
         with self._reading:
             if not self.resting:
                 return
@@ -92,9 +92,9 @@ class Database:
         self._on_open()
 
     def _open(self) -> None:
-        """Open the database; an unreadable one is set aside, so that the log is usable."""
+        """Open the database; a damaged database is set aside and rewritten, so that the log is usable."""
         directory = self.path.parent
-        take_over(directory, self._files)  # a salvage that was interrupted
+        take_over(directory, self._files)  # finishes an interrupted salvage
         is_new = not self.path.exists()
         try:
             self._writer = create(self.path, self._floor())
@@ -108,7 +108,7 @@ class Database:
             self._files.sync_directory(directory)
         self._reader = connect(self.path, read_only=True)
         self._durable, self._journal = None, 0
-        fcntl.flock(self._users_fd, fcntl.LOCK_SH)  # keeps other processes from replacing the file
+        fcntl.flock(self._users_fd, fcntl.LOCK_SH)  # prevents other processes from replacing the file
 
     def rewrite(self) -> bool:
         """Rewrite a damaged database; false if another process has it open."""
@@ -136,7 +136,7 @@ class Database:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the writers' lock between processes, since waiters of SQLite's own lock sleep too long."""
+        """Hold the writers' lock between processes, since SQLite's own lock sleeps too long while waiting."""
         if not self._writable:
             raise WriteFailed("the directory of the stream is read-only")
         with self._writing:
@@ -150,9 +150,9 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
-        """A transaction; a `durable` one returns when it is on disk.
+        """A transaction; with `durable`, it is on disk when the block ends.
 
-        Raises `Full` or `WriteFailed` for SQLite's errors about the disk.
+        Raises `Full` or `WriteFailed` for disk errors of SQLite.
         """
         if self._damaged:
             self.rewrite()
@@ -198,7 +198,7 @@ class Database:
         self._sick = False
 
     def read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query, as they are at one moment."""
+        """All rows of a query, from a consistent snapshot."""
         try:
             with self._awake():
                 return self._reader.execute(query, parameters).fetchall()
@@ -210,7 +210,7 @@ class Database:
 
     @contextlib.contextmanager
     def _awake(self) -> Iterator[None]:
-        """Hold the connection for reading, opened again if it rests."""
+        """Hold the connection for reading, opened again if it was closed by `rest`."""
         while True:
             if self.resting:
                 with self._writing:
@@ -221,7 +221,7 @@ class Database:
                     return
 
     def sync(self) -> None:
-        """Return when the disk has every transaction: they are in SQLite's journal, or in the database."""
+        """Return when every transaction is on disk: it is in SQLite's journal, or in the database."""
         try:
             fd = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -237,7 +237,7 @@ class Database:
     def shrink(self, pages: int) -> None:
         """Free disk space: up to `pages` free pages, and the journal."""
         with self._alone(), self._told():
-            # As a script, since a single statement ends after one page.
+            # As a script, since a single statement stops after one page.
             self._writer.executescript(f"PRAGMA incremental_vacuum({pages})")
             self._mistrust()
 

@@ -1,4 +1,4 @@
-"""Retention of a log in a database: how long and how much it keeps, and its behaviour when it is full."""
+"""Retention of a log in a database: its age and size limits, and its behavior when it is full."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Eviction:
         self._db, self._wal, self._limit, self._files = db, wal, limit, files
 
     def make_room(self, size: int) -> None:
-        """Remove the oldest frames until an append fits; raises `Full` if they have to be read first."""
+        """Remove the oldest frames until an append fits; raises `Full` if these are unread."""
         while used_bytes(self._db) + size > self._limit:
             following = self._db.execute("SELECT base FROM frames ORDER BY base LIMIT 2").fetchall()
             if not following:
-                return  # a single append may exceed the limit, else it could never be stored
+                return  # a single append may exceed the limit: otherwise it could never be stored
             upto = following[1][0] if len(following) > 1 else read_state(self._db).next
             if self._wal.on_full == "block" and self._slowest(otherwise=0) < upto:
                 raise Full("retention_bytes")
             self._evict(upto, "evicted_retention_bytes")
 
     def require_read(self, events: int, most: int | None) -> None:
-        """Refuse events beyond the unread limit. A single append may exceed it if all events were read."""
+        """Reject events beyond the unread limit. A single append may exceed it if all events were read."""
         if most is not None:
             state = read_state(self._db)
             unread = state.next - max(self._slowest(otherwise=state.first), state.first)
@@ -51,8 +51,8 @@ class Eviction:
         """Remove frames beyond the age limit, and beyond the size limit unless a reader still needs them."""
         keep_ms = self._wal.retention_ms
         if keep_ms is not None:
-            # After a clock went back, nothing counts as older than earlier appends; times from a clock that
-            # was ahead are meaningless.
+            # If the clock went back, no append counts as older than earlier ones; times from a clock that
+            # was ahead are ignored.
             now_us = clock.now_us()
             oldest_us = now_us - keep_ms * 1000
             last = self._db.execute(
@@ -66,7 +66,7 @@ class Eviction:
         try:
             self.make_room(0)
         except Full:
-            return  # kept until it was read
+            return  # retained until it is read
 
     def _evict(self, upto: int, reason: str) -> None:
         self._files.step("retention delete")

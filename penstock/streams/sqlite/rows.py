@@ -1,7 +1,7 @@
 """The tables of a `storage: sqlite` log, and the rows that hold its events.
 
-The standard library's sqlite3 and no SQLAlchemy: it is a log and not a schema, and every statement counts.
-The file is never opened by other means, since closing it would take SQLite's own locks away.
+This uses the standard library's sqlite3 instead of SQLAlchemy: for a log, every statement counts. The file is
+never opened by other means, since closing it would release SQLite's own locks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import pyarrow as pa
 FILE = "log.db"
 PAGE = 4096
 BUSY_S = 30.0
-"""Writers queue at the lock file, so only the checkpoint of a closing process is waited for here."""
+"""Seconds to wait for SQLite's lock: only for the checkpoint of a closing process, as writers queue at the
+lock file."""
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS frames (base INTEGER PRIMARY KEY, count INTEGER NOT NULL, time_us INTEGER NOT NULL,
@@ -37,7 +38,7 @@ _FIELDS = struct.Struct("<qqqqI?")
 
 
 class Row(NamedTuple):
-    """The events of one frame. Without a body they are lost, and the row remembers their offsets."""
+    """The events of one frame. Without a body, the events are lost, and the row records their offsets."""
 
     base: int
     events: int
@@ -51,7 +52,7 @@ class Row(NamedTuple):
     def of(
         cls, base: int, events: int, time_us: int, raw_bytes: int, meta: bytes, body: bytes | pa.Buffer | None
     ) -> Row:
-        """A row to be written."""
+        """A row with its checksum."""
         row = cls(base, events, time_us, raw_bytes, 0, meta, body)
         return row._replace(checksum=row.expected())
 
@@ -63,10 +64,10 @@ class Row(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether the checksum of the row is right."""
+        """Whether the checksum of the row is correct."""
         try:
             return self.checksum == self.expected()
-        except (TypeError, struct.error):  # a field is of another type, or beyond its range
+        except (TypeError, struct.error):  # a field has another type, or is out of range
             return False
 
 
@@ -85,7 +86,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def create(path: Path, floor: int = 0) -> sqlite3.Connection:
-    """A connection to write with; the file and its tables are made if there are none.
+    """A connection for writing; the file and its tables are created if they don't exist.
 
     A new log begins at offset `floor`.
     """

@@ -1,13 +1,13 @@
 """`storage: sqlite`: a log in one database file with a size limit, appended to by many processes.
 
 stream.json    settings (see config.py)
-log.db         events, cursors, producers and counters (see rows.py); SQLite's journal lies beside it
+log.db         events, cursors, producers and counters (see rows.py); SQLite's journal is next to it
 lock           held by the process that writes, for the write only
-users          held, shared, by everybody who has the database open
-floor          no offset below it is given out again should the database be lost
+users          held, shared, by every process that has the database open
+floor          no offset below it is assigned again if the database is lost
 
-A frame is a row, so retention removes frame by frame: `segment_bytes`, `segment_ms` and `max_segments` mean
-nothing here. Every write is a transaction of SQLite: synced with `sync: true`, else within a second.
+A frame is a row, so retention removes frame by frame: `segment_bytes`, `segment_ms` and `max_segments` have
+no effect. Every write is an SQLite transaction: synced with `sync: true`, else within a second.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ from penstock.streams.storage import (
 log = structlog.get_logger()
 
 SMALLEST_LIMIT = 128 * 1024
-"""Below this the tables themselves would leave no room for events."""
+"""The minimum size limit in bytes: below it, the tables themselves would leave no room for events."""
 
 LARGEST_JOURNAL = 4 * 1024 * 1024
 SHRINK_PAGES = 8192
-"""Free pages released at once, so that other processes do not wait long for the lock."""
+"""The number of free pages to release at once, so that other processes do not wait long for the lock."""
 
 ROW_BYTES = 128
 """The approximate overhead of a row in bytes."""
 
 PAGE_ROWS = 512
-"""Rows looked at in one read: a long one would keep SQLite from reusing its journal."""
+"""The number of rows per read: a long read would prevent SQLite from reusing its journal."""
 
 FILES = 7
-"""Descriptors of an open database: two locks, and two connections with file, journal and index."""
+"""The descriptors of an open database: two locks, and two connections with file, journal and index."""
 
 _forked: list[Database] = []
-"""Databases of a parent process: not even closing them is safe for a child."""
+"""Databases of a parent process: a child can't even close them safely."""
 
 
 class SqliteStorage(Storage):
@@ -110,7 +110,7 @@ class SqliteStorage(Storage):
 
     @property
     def limit(self) -> int:
-        """The size the database may have. One append more than it, and the journal, is the most it gets."""
+        """The size limit of the database in bytes. One append, and the journal, may exceed it."""
         return max(self.spec.wal.retention_bytes or DEFAULT_LIMIT, SMALLEST_LIMIT)
 
     @property
@@ -146,7 +146,7 @@ class SqliteStorage(Storage):
         for (base, count, time_us, raw_bytes, lost), after in itertools.pairwise([*rows, (end,)]):
             if base > reached:
                 yield Span(reached, base, 0, 0, lost="evicted" if reached < first else "missing")
-            # A number of events that was damaged must not hide those of the next row.
+            # A damaged event count must not hide the events of the next row.
             stop = min(base + count, after[0])
             if stop > max(reached, start):
                 reason = "left out by a repair" if lost else None
@@ -164,7 +164,7 @@ class SqliteStorage(Storage):
         return decode_body(row.body)
 
     def _row(self, base: int) -> Row | None:
-        """A row; an invalid one if SQLite cannot read it."""
+        """A row, or None; an invalid row if SQLite cannot read it."""
         try:
             found = self._db.read(SELECT, (base,))
         except sqlite3.DatabaseError:
@@ -179,7 +179,7 @@ class SqliteStorage(Storage):
         )
         marks: list[tuple[int, int, str, bool]] = []
         for (meta,) in rows:
-            with contextlib.suppress(ValueError):  # damaged, as its events are
+            with contextlib.suppress(ValueError):  # damaged, like its events
                 marks += [
                     (first, end, transaction, closed)
                     for first, end, transaction, closed in parse_meta(meta)["tx"]
@@ -229,7 +229,7 @@ class SqliteStorage(Storage):
                 with self._db.transaction(durable=False) as db:
                     add_counts(db, self._uncounted)
                 self._uncounted.clear()
-            except (Full, WriteFailed) as error:  # counted with the next ones
+            except (Full, WriteFailed) as error:  # added with the next counts
                 log.warning("a stream's counters are not written", stream=self.config.id, error=str(error))
 
     def counts(self) -> Mapping[str, int]:
@@ -271,7 +271,7 @@ class SqliteStorage(Storage):
         return Producers(known).progress(producer)
 
     def _known(self, db: sqlite3.Connection, appends: Sequence[Append]) -> Producers:
-        """The producers that append."""
+        """The windows of the producers of appends."""
         known = {}
         for producer in {append.producer.id for append in appends if append.producer}:
             found = db.execute("SELECT fields FROM windows WHERE producer = ?", (producer,)).fetchone()
@@ -331,7 +331,7 @@ class SqliteStorage(Storage):
     # Descriptors
 
     def opened(self) -> None:
-        """Let other logs close files if this one has opened one too many."""
+        """Register the opened files; other logs close theirs if the process has too many."""
         OPEN_FILES.opened(self)
 
     @property
@@ -348,7 +348,7 @@ class SqliteStorage(Storage):
         return Eviction(db, self.spec.wal, self.limit, self.files)
 
     def _require_space(self, size: int) -> None:
-        """Refuse appends before the volume is full: reading, deleting and moving cursors need space too."""
+        """Reject appends before the volume is full: reading, deleting and moving cursors need space too."""
         least = self.config.free_bytes + size
         if self.files.free_bytes(self.directory) < least:
             self.maintain()
