@@ -3925,7 +3925,7 @@ export interface components {
         };
         /**
          * EventError
-         * @description An event that a step has failed on: in a pipeline it would be in the dead letters.
+         * @description An event on which a step has failed: in a running pipeline it would become a dead letter.
          */
         EventError: {
             /** Code */
@@ -5386,7 +5386,7 @@ export interface components {
         };
         /**
          * RefusedLetter
-         * @description A letter that cannot be replayed, and why.
+         * @description A letter that cannot be replayed, with the reason.
          */
         RefusedLetter: {
             /**
@@ -6627,17 +6627,17 @@ export interface components {
         };
         /**
          * AmqpSinkBinding
-         * @description Publishes each event as a message to an exchange of RabbitMQ, or of another server of AMQP 0.9.1.
+         * @description Publishes each event as a message to an exchange of RabbitMQ or another AMQP 0.9.1 server.
          *
-         *     Delivery is at-least-once: the server confirms each message, and a batch that is repeated after a crash or
+         *     Delivery is at-least-once: the server confirms each message, and a batch that is retried after a crash or
          *     a failed attempt is published again. The property `message_id` is the same in every attempt, so that a
-         *     consumer can recognise repeats. Messages are published in the order of the events, except for those that a
-         *     full queue has refused (`x-overflow: reject-publish`): they are published again when there is room.
+         *     consumer can recognize duplicates. Messages are published in the order of the events, except for messages
+         *     that a full queue rejects (`x-overflow: reject-publish`): they are published again when there is space.
          *
-         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
-         *     it came with. An event that is too large, that no queue receives, or whose routing key or headers are not
-         *     valid goes to the dead letters.
+         *     The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object. `_headers` become headers, and `_key` becomes the header `Penstock-Key`; without them the
+         *     event keeps the headers and key it arrived with. An event that is too large, that is not routed to any
+         *     queue, or whose routing key or headers are not valid goes to the dead letters.
          */
         AmqpSinkBinding: {
             /**
@@ -6737,17 +6737,17 @@ export interface components {
         };
         /**
          * AmqpSinkEntry
-         * @description Publishes each event as a message to an exchange of RabbitMQ, or of another server of AMQP 0.9.1.
+         * @description Publishes each event as a message to an exchange of RabbitMQ or another AMQP 0.9.1 server.
          *
-         *     Delivery is at-least-once: the server confirms each message, and a batch that is repeated after a crash or
+         *     Delivery is at-least-once: the server confirms each message, and a batch that is retried after a crash or
          *     a failed attempt is published again. The property `message_id` is the same in every attempt, so that a
-         *     consumer can recognise repeats. Messages are published in the order of the events, except for those that a
-         *     full queue has refused (`x-overflow: reject-publish`): they are published again when there is room.
+         *     consumer can recognize duplicates. Messages are published in the order of the events, except for messages
+         *     that a full queue rejects (`x-overflow: reject-publish`): they are published again when there is space.
          *
-         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
-         *     it came with. An event that is too large, that no queue receives, or whose routing key or headers are not
-         *     valid goes to the dead letters.
+         *     The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object. `_headers` become headers, and `_key` becomes the header `Penstock-Key`; without them the
+         *     event keeps the headers and key it arrived with. An event that is too large, that is not routed to any
+         *     queue, or whose routing key or headers are not valid goes to the dead letters.
          */
         AmqpSinkEntry: {
             /**
@@ -6835,15 +6835,15 @@ export interface components {
         };
         /**
          * AmqpSource
-         * @description Takes the messages of a queue of RabbitMQ, or of another server of AMQP 0.9.1.
+         * @description Consumes messages from a queue of RabbitMQ or another AMQP 0.9.1 server.
          *
-         *     Each message is kept at least once: it is acknowledged once it is kept, and the server sends a message
-         *     again whose acknowledgement was lost. Add a `dedupe` step where that matters.
+         *     Each message is stored at least once: a message is acknowledged once it is stored, and the server
+         *     redelivers a message whose acknowledgment was lost. Add a `dedupe` step where duplicates matter.
          *
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
-         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-         *     `value`, `key` and `headers`. Headers of a message stay with the event, values that are no text as JSON;
-         *     the header `Penstock-Key` is its key.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: a
+         *     message that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+         *     `bytes` yield `value`, `key` and `headers`. Headers of a message stay with the event, with values that are
+         *     not text as JSON; the header `Penstock-Key` becomes the key of the event.
          */
         AmqpSource: {
             /**
@@ -6921,15 +6921,15 @@ export interface components {
         };
         /**
          * AmqpSourceBinding
-         * @description Takes the messages of a queue of RabbitMQ, or of another server of AMQP 0.9.1.
+         * @description Consumes messages from a queue of RabbitMQ or another AMQP 0.9.1 server.
          *
-         *     Each message is kept at least once: it is acknowledged once it is kept, and the server sends a message
-         *     again whose acknowledgement was lost. Add a `dedupe` step where that matters.
+         *     Each message is stored at least once: a message is acknowledged once it is stored, and the server
+         *     redelivers a message whose acknowledgment was lost. Add a `dedupe` step where duplicates matter.
          *
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
-         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-         *     `value`, `key` and `headers`. Headers of a message stay with the event, values that are no text as JSON;
-         *     the header `Penstock-Key` is its key.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: a
+         *     message that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+         *     `bytes` yield `value`, `key` and `headers`. Headers of a message stay with the event, with values that are
+         *     not text as JSON; the header `Penstock-Key` becomes the key of the event.
          */
         AmqpSourceBinding: {
             /**
@@ -7025,7 +7025,7 @@ export interface components {
         };
         /**
          * Auth
-         * @description How requests log in: exactly one of these.
+         * @description Authentication of requests: exactly one of these.
          */
         Auth: {
             /**
@@ -7063,7 +7063,7 @@ export interface components {
         };
         /**
          * Batch
-         * @description When a batch is complete. The thresholds are soft: the first one reached closes the batch.
+         * @description The thresholds of a batch. They are soft: the first one that is reached closes the batch.
          */
         Batch: {
             /**
@@ -7111,7 +7111,7 @@ export interface components {
         };
         /**
          * Cache
-         * @description How long answers are remembered, in each Python process of Spark.
+         * @description Cache of responses, in each Python process of Spark.
          */
         Cache: {
             /**
@@ -7129,7 +7129,7 @@ export interface components {
         };
         /**
          * Case
-         * @description A test: sample events, and what is expected of them.
+         * @description A test: sample events and expected results.
          */
         Case: {
             /**
@@ -7154,7 +7154,7 @@ export interface components {
         };
         /**
          * CatalogSpec
-         * @description The catalog that knows where the current state of a table is.
+         * @description The catalog, which stores the location of a table's current metadata.
          */
         CatalogSpec: {
             /**
@@ -7190,7 +7190,7 @@ export interface components {
         };
         /**
          * CommitPolicy
-         * @description Which sinks must acknowledge a batch before the checkpoint moves past it.
+         * @description Which sinks must acknowledge a batch before the checkpoint advances past it.
          */
         CommitPolicy: {
             /**
@@ -7209,10 +7209,11 @@ export interface components {
         };
         /**
          * ConsoleSinkBinding
-         * @description Prints events as JSON lines: on the terminal with `penstock run`, else in the worker's log.
+         * @description Prints events as JSON lines: to the terminal with `penstock run`, otherwise to the worker's log.
          *
-         *     Each batch is cut after `max_rows` events, with a note on standard error: this is for inspection, not for
-         *     storage. Delivery is at-least-once: a batch that is repeated is printed again.
+         *     Prints up to `max_rows` events per batch and notes the number of omitted events on standard error: this
+         *     sink is for inspection, not for storage. Delivery is at-least-once: a batch that is retried is printed
+         *     again.
          */
         ConsoleSinkBinding: {
             /**
@@ -7272,10 +7273,11 @@ export interface components {
         };
         /**
          * ConsoleSinkEntry
-         * @description Prints events as JSON lines: on the terminal with `penstock run`, else in the worker's log.
+         * @description Prints events as JSON lines: to the terminal with `penstock run`, otherwise to the worker's log.
          *
-         *     Each batch is cut after `max_rows` events, with a note on standard error: this is for inspection, not for
-         *     storage. Delivery is at-least-once: a batch that is repeated is printed again.
+         *     Prints up to `max_rows` events per batch and notes the number of omitted events on standard error: this
+         *     sink is for inspection, not for storage. Delivery is at-least-once: a batch that is retried is printed
+         *     again.
          */
         ConsoleSinkEntry: {
             /**
@@ -7323,7 +7325,7 @@ export interface components {
         };
         /**
          * Cursor
-         * @description A field of the items by which the service can be asked for later ones.
+         * @description A field of the items with which later items can be requested from the service.
          */
         Cursor: {
             /**
@@ -7368,20 +7370,21 @@ export interface components {
         };
         /**
          * DecodeProcessorEntry
-         * @description Reads columns out of a value: text or bytes in one of the usual formats.
+         * @description Decodes text or bytes in one column into several columns.
          *
-         *     The columns are those of `schema`, which may be left out for `regex` and `grok` (the named groups), `avro`
-         *     and `protobuf` (all fields of `schema_file`). Nothing is guessed or lost: an event that is not in the
-         *     format, or has a value that does not fit its column, goes to the dead letters with the place of the fault.
-         *     A null value gives nulls.
+         *     The columns are those of `schema`, which can be omitted for `regex` and `grok` (the named groups), and for
+         *     `avro` and `protobuf` (all fields of `schema_file`). Nothing is guessed or lost: an event that is not in
+         *     the format, or has a value that doesn't match its column, goes to the dead letters with the position of
+         *     the error. A null value results in null columns.
          *
-         *     - `json`: an object; members without a column are passed over.
-         *     - `csv`: one record; its fields are the columns in their order.
+         *     - `json`: an object; members without a column are ignored.
+         *     - `csv`: one record; its fields are the columns in order.
          *     - `kv`: pairs such as `level=info msg="it is done"`.
-         *     - `regex`, `grok`: `pattern` is searched for in the text, as Python's `re` does it. Grok knows the usual
+         *     - `regex`, `grok`: `pattern` is searched for in the text, with Python's `re`. Grok supports the usual
          *       patterns of Logstash, types (`%{NUMBER:ms:float}`), and your own `patterns`.
-         *     - `avro`: a record without a file around it. `registry` tells the schema it was written with;
-         *       `schema_file` is what it is read as, or what all were written with if there is no registry.
+         *     - `avro`: a single record without a container file. With `registry`, the registry provides the schema
+         *       that the record was written with, and `schema_file`, if set, is the reader schema. Without a registry,
+         *       all records must have been written with `schema_file`.
          *     - `protobuf`: a message of `schema_file`.
          */
         DecodeProcessorEntry: {
@@ -7498,13 +7501,13 @@ export interface components {
         };
         /**
          * DedupeProcessorEntry
-         * @description Leaves out an event if one with the same keys passed before it that is no further away than `within`.
+         * @description Drops an event if an event with the same keys has passed before it, at most `within` apart in time.
          *
-         *     Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
-         *     passes every `within`. An event is late if one that was read before it, with any keys, is later by more
-         *     than `within`: it is left out too, because the events near it may have been forgotten. This is decided
-         *     event by event, so it does not matter how events are cut into batches. What is left out is counted. An
-         *     event without a time goes to the dead letters.
+         *     "Before" refers to the order of reading, whatever the times of the events. If a key repeats continuously,
+         *     one event passes every `within`. An event is late if an event that was read before it, with any keys, is
+         *     later by more than `within`. Late events are dropped too, because the events close to them may have been
+         *     evicted from the state. This is decided event by event, so batch boundaries do not affect the result.
+         *     Dropped events are counted. An event without a time goes to the dead letters.
          */
         DedupeProcessorEntry: {
             /**
@@ -7540,16 +7543,16 @@ export interface components {
          * DeltaSinkBinding
          * @description Writes to a Delta table; each batch is one commit.
          *
-         *     Delivery is exactly-once: the commit holds the number of the batch as a Delta transaction (`txn`), so a
-         *     batch that is repeated after a crash is recognized and not committed again. Readers see all of a batch or
+         *     Delivery is exactly-once: the commit includes the number of the batch as a Delta transaction (`txn`), so a
+         *     batch that is retried after a crash is recognized and not committed again. Readers see all of a batch or
          *     nothing. Other writers may change the table at the same time.
          *
-         *     The table is created with the first batch. Events have the columns of the table, by name; types may be
-         *     narrower, and columns that are missing are null. With `create: evolve` new columns are added to the table.
-         *     An event that lacks a column which is NOT NULL, or part of the key, goes to the dead letters.
+         *     The table is created with the first batch. Columns are matched by name; the types of events may be
+         *     narrower than those of the table, and missing columns are NULL. With `create: evolve`, new columns are
+         *     added to the table. An event with NULL in a NOT NULL column or a key column goes to the dead letters.
          *
-         *     A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
-         *     to larger and rarer batches than for other sinks, and compact the table from time to time.
+         *     A batch must fit into the memory of the driver, and is written as at least one file per partition: set
+         *     `batch:` to larger and less frequent batches than for other sinks, and compact the table regularly.
          */
         DeltaSinkBinding: {
             /**
@@ -7646,16 +7649,16 @@ export interface components {
          * DeltaSinkEntry
          * @description Writes to a Delta table; each batch is one commit.
          *
-         *     Delivery is exactly-once: the commit holds the number of the batch as a Delta transaction (`txn`), so a
-         *     batch that is repeated after a crash is recognized and not committed again. Readers see all of a batch or
+         *     Delivery is exactly-once: the commit includes the number of the batch as a Delta transaction (`txn`), so a
+         *     batch that is retried after a crash is recognized and not committed again. Readers see all of a batch or
          *     nothing. Other writers may change the table at the same time.
          *
-         *     The table is created with the first batch. Events have the columns of the table, by name; types may be
-         *     narrower, and columns that are missing are null. With `create: evolve` new columns are added to the table.
-         *     An event that lacks a column which is NOT NULL, or part of the key, goes to the dead letters.
+         *     The table is created with the first batch. Columns are matched by name; the types of events may be
+         *     narrower than those of the table, and missing columns are NULL. With `create: evolve`, new columns are
+         *     added to the table. An event with NULL in a NOT NULL column or a key column goes to the dead letters.
          *
-         *     A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
-         *     to larger and rarer batches than for other sinks, and compact the table from time to time.
+         *     A batch must fit into the memory of the driver, and is written as at least one file per partition: set
+         *     `batch:` to larger and less frequent batches than for other sinks, and compact the table regularly.
          */
         DeltaSinkEntry: {
             /**
@@ -7738,15 +7741,16 @@ export interface components {
         };
         /**
          * DeltaSource
-         * @description Reads a Delta table: first the rows it has, then those that are appended.
+         * @description Reads a Delta table: first the existing rows, then the rows that are appended.
          *
-         *     Progress is kept in the pipeline's checkpoint, as a version of the table and a number of its files, so
-         *     that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+         *     Progress is stored in the pipeline's checkpoint, as a version of the table and a number of its files, so
+         *     that a restart resumes exactly where the last committed batch ended. A micro-batch consists of whole
+         *     files.
          *
          *     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
-         *     changes no rows, and is no change. A version that was removed from the table's log before it was read
-         *     fails the pipeline. Tables with column mapping can't be read, and those with deletion vectors only from a
-         *     position where no file has deleted rows.
+         *     doesn't count as a change, because it changes no rows. A version that was removed from the table's log
+         *     before it was read fails the pipeline. Tables with column mapping can't be read, and tables with deletion
+         *     vectors only from a position where no file has deleted rows.
          */
         DeltaSource: {
             /**
@@ -7801,15 +7805,16 @@ export interface components {
         };
         /**
          * DeltaSourceBinding
-         * @description Reads a Delta table: first the rows it has, then those that are appended.
+         * @description Reads a Delta table: first the existing rows, then the rows that are appended.
          *
-         *     Progress is kept in the pipeline's checkpoint, as a version of the table and a number of its files, so
-         *     that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+         *     Progress is stored in the pipeline's checkpoint, as a version of the table and a number of its files, so
+         *     that a restart resumes exactly where the last committed batch ended. A micro-batch consists of whole
+         *     files.
          *
          *     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
-         *     changes no rows, and is no change. A version that was removed from the table's log before it was read
-         *     fails the pipeline. Tables with column mapping can't be read, and those with deletion vectors only from a
-         *     position where no file has deleted rows.
+         *     doesn't count as a change, because it changes no rows. A version that was removed from the table's log
+         *     before it was read fails the pipeline. Tables with column mapping can't be read, and tables with deletion
+         *     vectors only from a position where no file has deleted rows.
          */
         DeltaSourceBinding: {
             /**
@@ -7907,9 +7912,9 @@ export interface components {
         };
         /**
          * DropSinkBinding
-         * @description Computes every event, counts it and discards it: for load tests and for trying a pipeline out.
+         * @description Computes every event, counts it and discards it: for load tests and for trying out a pipeline.
          *
-         *     Delivery is at-least-once: a batch that is repeated is counted again.
+         *     Delivery is at-least-once: a batch that is retried is counted again.
          */
         DropSinkBinding: {
             /**
@@ -7963,9 +7968,9 @@ export interface components {
         };
         /**
          * DropSinkEntry
-         * @description Computes every event, counts it and discards it: for load tests and for trying a pipeline out.
+         * @description Computes every event, counts it and discards it: for load tests and for trying out a pipeline.
          *
-         *     Delivery is at-least-once: a batch that is repeated is counted again.
+         *     Delivery is at-least-once: a batch that is retried is counted again.
          */
         DropSinkEntry: {
             /**
@@ -8007,13 +8012,13 @@ export interface components {
         };
         /**
          * EncodeProcessorEntry
-         * @description Writes columns into one value, as `decode` reads them.
+         * @description Encodes columns into one value, in a format that `decode` reads.
          *
-         *     The value is STRING for `json`, `csv` and `kv`, and BINARY for `avro` and `protobuf`. Times are ISO 8601,
-         *     bytes are base64, and what is nested is JSON where the format has nothing better. An event that does not
-         *     fit the schema of `avro` or `protobuf` goes to the dead letters. With `registry` the value begins with a
-         *     header that names the latest schema of its `subject`; for `avro` that is also the schema to write with,
-         *     unless there is a `schema_file`.
+         *     The value is STRING for `json`, `csv` and `kv`, and BINARY for `avro` and `protobuf`. Where the format has
+         *     no better representation, times are ISO 8601, bytes are base64 and nested values are JSON. An event that
+         *     doesn't match the schema of `avro` or `protobuf` goes to the dead letters. With `registry`, the value
+         *     begins with a header that names the latest schema of its `subject`; for `avro`, this is also the schema
+         *     that values are written with, unless `schema_file` is set.
          */
         EncodeProcessorEntry: {
             /**
@@ -8102,7 +8107,7 @@ export interface components {
         };
         /**
          * EventsExpectation
-         * @description What events should be. All that is said must hold.
+         * @description Expectations about events. All of them must be met.
          */
         EventsExpectation: {
             /**
@@ -8138,7 +8143,7 @@ export interface components {
         };
         /**
          * Expect
-         * @description What should come of the events.
+         * @description The expected result for the sample events.
          */
         Expect: {
             /**
@@ -8175,7 +8180,7 @@ export interface components {
         };
         /**
          * Expectation
-         * @description A condition that events shall satisfy.
+         * @description A condition that events must satisfy.
          */
         Expectation: {
             /**
@@ -8191,7 +8196,7 @@ export interface components {
         };
         /**
          * ExpectedError
-         * @description An event that a step should fail on, so that it goes to the dead letters.
+         * @description An event on which a step is expected to fail, so that the event goes to the dead letters.
          */
         ExpectedError: {
             /**
@@ -8215,12 +8220,12 @@ export interface components {
         };
         /**
          * ExplodeProcessorEntry
-         * @description Makes one event of each element of an array, or of each entry of a map.
+         * @description Creates one event for each element of an array, or for each entry of a map.
          *
-         *     The other columns are repeated. The element stands in the place of the array, under its name or under the
-         *     one that `into` gives; the entries of a map become two columns, `key` and `value`. An array inside a
-         *     struct (`order.items`) stays where it is and its element becomes the last column, called `items`. An event
-         *     whose array is NULL or empty is left out, unless `keep_empty` is set.
+         *     The other columns are repeated. The element replaces the array, under the same name or under the name in
+         *     `into`; a map is replaced by two columns, `key` and `value`. An array inside a struct (`order.items`) is
+         *     kept, and its element becomes the last column, named `items`. An event whose array is NULL or empty is
+         *     dropped, unless `keep_empty` is set.
          */
         ExplodeProcessorEntry: {
             /**
@@ -8273,20 +8278,21 @@ export interface components {
         };
         /**
          * FileSinkBinding
-         * @description Writes each batch as a directory `penstock_batch=…` of files, which appears when it is complete.
+         * @description Writes each batch as a directory `penstock_batch=…` of files, which becomes visible when complete.
          *
-         *     Delivery is exactly-once: a reader of the directory never sees part of a batch, and a batch that is
-         *     repeated after a crash is recognised by its name and not written again. The directory name is a partition
-         *     in the manner of Hive, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, and
-         *     `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches.
+         *     Delivery is exactly-once: a reader of the directory never sees a partial batch, and a batch that is
+         *     retried after a crash is recognized by its name and not written again. The directory name is a Hive-style
+         *     partition, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, with the batch of each
+         *     event in the column `penstock_batch`. `batch:` sets the size and the frequency of batches.
          *
-         *     In an object store (`s3a://…`) a batch is one object, since only one object can appear at a time. So there
-         *     are no `partition_by` and no `max_file_bytes`; tables have them, with the sink `delta` or `iceberg`.
+         *     In an object store (`s3a://…`) a batch is a single object, because objects can't be published together
+         *     atomically. `partition_by` and `max_file_bytes` are therefore not available; to partition data in an
+         *     object store, write a table with the sink `delta` or `iceberg`.
          *
-         *     Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
-         *     Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
-         *     `csv` holds no arrays, maps and structs. An event that a format has no form for, such as a line end in
-         *     `text`, goes to the dead letters.
+         *     Values are written without loss: timestamps keep their microseconds, and readers get back the values that
+         *     were written. `docs/concepts.md` lists how `json` and `csv` represent types that they don't have. `csv`
+         *     doesn't support arrays, maps and structs. An event that a format can't represent, such as a value with a
+         *     line break in `text`, goes to the dead letters.
          */
         FileSinkBinding: {
             /**
@@ -8374,20 +8380,21 @@ export interface components {
         };
         /**
          * FileSinkEntry
-         * @description Writes each batch as a directory `penstock_batch=…` of files, which appears when it is complete.
+         * @description Writes each batch as a directory `penstock_batch=…` of files, which becomes visible when complete.
          *
-         *     Delivery is exactly-once: a reader of the directory never sees part of a batch, and a batch that is
-         *     repeated after a crash is recognised by its name and not written again. The directory name is a partition
-         *     in the manner of Hive, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, and
-         *     `penstock_batch` is the batch of an event. `batch:` sets the size and the frequency of batches.
+         *     Delivery is exactly-once: a reader of the directory never sees a partial batch, and a batch that is
+         *     retried after a crash is recognized by its name and not written again. The directory name is a Hive-style
+         *     partition, so Spark, DuckDB, Trino and pyarrow read the whole tree as one table, with the batch of each
+         *     event in the column `penstock_batch`. `batch:` sets the size and the frequency of batches.
          *
-         *     In an object store (`s3a://…`) a batch is one object, since only one object can appear at a time. So there
-         *     are no `partition_by` and no `max_file_bytes`; tables have them, with the sink `delta` or `iceberg`.
+         *     In an object store (`s3a://…`) a batch is a single object, because objects can't be published together
+         *     atomically. `partition_by` and `max_file_bytes` are therefore not available; to partition data in an
+         *     object store, write a table with the sink `delta` or `iceberg`.
          *
-         *     Nothing is lost in the files: times keep their microseconds, and readers get back the values that went in.
-         *     Where `json` and `csv` have no form of their own for a type, `docs/concepts.md` says which one is used.
-         *     `csv` holds no arrays, maps and structs. An event that a format has no form for, such as a line end in
-         *     `text`, goes to the dead letters.
+         *     Values are written without loss: timestamps keep their microseconds, and readers get back the values that
+         *     were written. `docs/concepts.md` lists how `json` and `csv` represent types that they don't have. `csv`
+         *     doesn't support arrays, maps and structs. An event that a format can't represent, such as a value with a
+         *     line break in `text`, goes to the dead letters.
          */
         FileSinkEntry: {
             /**
@@ -8463,18 +8470,18 @@ export interface components {
         };
         /**
          * FileSource
-         * @description Reads files: one file, a directory or a glob; watches for new ones unless it is finite.
+         * @description Reads a file, a directory or a glob, and watches for new files unless the source is `finite`.
          *
-         *     Each file is read once, whole; write a file elsewhere and move it in, so that it is never seen half
-         *     written. Names that begin with `_` or `.` are passed over. Without a `schema` the columns are inferred
-         *     from the files there are when the document is saved, and pinned in its revision.
+         *     Each file is read once, as a whole. Write a file elsewhere and move it in when it is complete, so that it
+         *     is never read half written. Names that begin with `_` or `.` are ignored. Without a `schema`, the columns
+         *     are inferred from the files that exist when the document is saved, and pinned in its revision.
          *
-         *     JSON and CSV are decoded by the same rule as what is sent to a stream: nothing is rounded, cut or guessed.
-         *     A record that does not fit goes to the dead letters with the column and the value (`malformed:
-         *     dead_letter`). CSV is that of RFC 4180: an empty field is null, and `""` an empty string.
+         *     JSON and CSV are decoded by the same rules as events sent to a stream: nothing is rounded, truncated or
+         *     guessed. A record that doesn't match the schema goes to the dead letters with the column and the value
+         *     (`malformed: dead_letter`). CSV follows RFC 4180: an empty field is NULL, and `""` is an empty string.
          *
-         *     The thresholds of `batch:` apply where they are set: `max_bytes` is the size of the pieces files are
-         *     split into, and with `max_inflight` that many pieces make up a micro-batch.
+         *     The thresholds of `batch:` apply only if they are set: files are split into pieces of `max_bytes`, and a
+         *     micro-batch consists of up to `max_inflight` pieces.
          */
         FileSource: {
             /**
@@ -8541,18 +8548,18 @@ export interface components {
         };
         /**
          * FileSourceBinding
-         * @description Reads files: one file, a directory or a glob; watches for new ones unless it is finite.
+         * @description Reads a file, a directory or a glob, and watches for new files unless the source is `finite`.
          *
-         *     Each file is read once, whole; write a file elsewhere and move it in, so that it is never seen half
-         *     written. Names that begin with `_` or `.` are passed over. Without a `schema` the columns are inferred
-         *     from the files there are when the document is saved, and pinned in its revision.
+         *     Each file is read once, as a whole. Write a file elsewhere and move it in when it is complete, so that it
+         *     is never read half written. Names that begin with `_` or `.` are ignored. Without a `schema`, the columns
+         *     are inferred from the files that exist when the document is saved, and pinned in its revision.
          *
-         *     JSON and CSV are decoded by the same rule as what is sent to a stream: nothing is rounded, cut or guessed.
-         *     A record that does not fit goes to the dead letters with the column and the value (`malformed:
-         *     dead_letter`). CSV is that of RFC 4180: an empty field is null, and `""` an empty string.
+         *     JSON and CSV are decoded by the same rules as events sent to a stream: nothing is rounded, truncated or
+         *     guessed. A record that doesn't match the schema goes to the dead letters with the column and the value
+         *     (`malformed: dead_letter`). CSV follows RFC 4180: an empty field is NULL, and `""` is an empty string.
          *
-         *     The thresholds of `batch:` apply where they are set: `max_bytes` is the size of the pieces files are
-         *     split into, and with `max_inflight` that many pieces make up a micro-batch.
+         *     The thresholds of `batch:` apply only if they are set: files are split into pieces of `max_bytes`, and a
+         *     micro-batch consists of up to `max_inflight` pieces.
          */
         FileSourceBinding: {
             /**
@@ -8637,7 +8644,7 @@ export interface components {
         };
         /**
          * FileTable
-         * @description A file of the machine that the flow runs on.
+         * @description A file on the machine that the flow runs on.
          */
         FileTable: {
             /**
@@ -8662,8 +8669,8 @@ export interface components {
          * FilterProcessorEntry
          * @description Keeps the events for which a condition is true.
          *
-         *     An event for which the condition is false or NULL is left out. The condition sees one event at a time:
-         *     its columns, Spark's functions and nothing else.
+         *     An event for which the condition is false or NULL is dropped. The condition is evaluated for one event at
+         *     a time, and can use only its columns and Spark's functions.
          */
         FilterProcessorEntry: {
             /**
@@ -8686,11 +8693,11 @@ export interface components {
         };
         /**
          * FlattenProcessorEntry
-         * @description Turns the fields of structs into columns of their own.
+         * @description Turns the fields of structs into top-level columns.
          *
-         *     `{"user": {"id": 1}}` becomes `user_id`. Where a struct is NULL, all of its columns are. Maps, and with
-         *     `arrays: keep` arrays too, stay as they are; a struct without fields stays as well. Two columns that
-         *     would get the same name are an error.
+         *     `{"user": {"id": 1}}` becomes `user_id`. If a struct is NULL, all of its columns are NULL. Maps, structs
+         *     without fields and, with `arrays: keep`, arrays are kept unchanged. It is an error if two columns would
+         *     get the same name.
          */
         FlattenProcessorEntry: {
             /**
@@ -8733,10 +8740,10 @@ export interface components {
         };
         /**
          * GenerateSource
-         * @description Makes events: a counter and a clock, or any columns computed from them.
+         * @description Generates synthetic events: a counter and a timestamp, or any columns computed from them.
          *
-         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
-         *     its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
+         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these columns with
+         *     its own, each a Spark SQL expression over `seq` and `time`. After a pause, `seq` continues where it
          *     stopped. With `count` the source is finite: the pipeline ends as `completed`.
          */
         GenerateSource: {
@@ -8769,10 +8776,10 @@ export interface components {
         };
         /**
          * GenerateSourceBinding
-         * @description Makes events: a counter and a clock, or any columns computed from them.
+         * @description Generates synthetic events: a counter and a timestamp, or any columns computed from them.
          *
-         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
-         *     its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
+         *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these columns with
+         *     its own, each a Spark SQL expression over `seq` and `time`. After a pause, `seq` continues where it
          *     stopped. With `count` the source is finite: the pipeline ends as `completed`.
          */
         GenerateSourceBinding: {
@@ -8823,14 +8830,15 @@ export interface components {
         };
         /**
          * HttpPollSource
-         * @description Asks an HTTP service for items every `poll_ms`; each item of its JSON answers is an event.
+         * @description Polls an HTTP service every `poll_ms`; each item in its JSON responses is an event.
          *
-         *     With a `cursor`, or with `paging` that resumes, each item comes once, also after a crash: the position is
-         *     stored with the events, and items that the service sends again are recognized. With neither, each poll
-         *     gives all items of the answer, unless the service says by ETag or Last-Modified that nothing has changed.
+         *     With a `cursor`, or with `paging` that resumes, each item is read once, also after a crash: the position
+         *     is stored with the events, and items that the service sends again are recognized. With neither, each poll
+         *     reads all items of the response, unless the service indicates by ETag or Last-Modified that nothing has
+         *     changed.
          *
-         *     After 429, and 503 with `Retry-After`, it waits for as long as the service asks. After other 5xx, a lost
-         *     connection or no answer it tries again; other statuses stop the flow. Redirects are not followed.
+         *     After 429, or 503 with `Retry-After`, the source waits for as long as the service requests. After another
+         *     5xx, a lost connection or a timeout, it retries; other statuses stop the flow. Redirects are not followed.
          */
         HttpPollSource: {
             /**
@@ -8964,14 +8972,15 @@ export interface components {
         };
         /**
          * HttpPollSourceBinding
-         * @description Asks an HTTP service for items every `poll_ms`; each item of its JSON answers is an event.
+         * @description Polls an HTTP service every `poll_ms`; each item in its JSON responses is an event.
          *
-         *     With a `cursor`, or with `paging` that resumes, each item comes once, also after a crash: the position is
-         *     stored with the events, and items that the service sends again are recognized. With neither, each poll
-         *     gives all items of the answer, unless the service says by ETag or Last-Modified that nothing has changed.
+         *     With a `cursor`, or with `paging` that resumes, each item is read once, also after a crash: the position
+         *     is stored with the events, and items that the service sends again are recognized. With neither, each poll
+         *     reads all items of the response, unless the service indicates by ETag or Last-Modified that nothing has
+         *     changed.
          *
-         *     After 429, and 503 with `Retry-After`, it waits for as long as the service asks. After other 5xx, a lost
-         *     connection or no answer it tries again; other statuses stop the flow. Redirects are not followed.
+         *     After 429, or 503 with `Retry-After`, the source waits for as long as the service requests. After another
+         *     5xx, a lost connection or a timeout, it retries; other statuses stop the flow. Redirects are not followed.
          */
         HttpPollSourceBinding: {
             /**
@@ -9125,9 +9134,9 @@ export interface components {
          * HttpProcessorEntry
          * @description Enriches each event with the response of an HTTP service.
          *
-         *     `{column}` in the URL is replaced by the value of the event, escaped. The body of a POST, PUT or PATCH is
-         *     the event as JSON, or `body`: text or a JSON value with `{column}` in it. The response becomes one new
-         *     column: a struct of the `schema`, read from JSON, or the text if there is no schema.
+         *     `{column}` in the URL is replaced by the value of that column, URL-encoded. The body of a POST, PUT or
+         *     PATCH is the event as JSON, or `body`: text or a JSON value that can contain `{column}`. The response
+         *     becomes one new column: a struct of the `schema`, decoded from JSON, or the text if there is no schema.
          *
          *     A failed call is retried, as configured in `retry`. If there is still no response, or it doesn't match the
          *     schema, `on_error` decides: `dead_letter`, `null` (the event continues without a response), `drop`
@@ -9135,8 +9144,8 @@ export interface components {
          *     is down). With `cache` the same call is made once within the cache time, in each Python process of Spark.
          *     An event may be sent again after a crash: the service should tolerate that.
          *
-         *     In a test run nothing is called: the answers are given, as a list in the order of calls or as a map by
-         *     URL. An answer is the body, or `{status, body}`.
+         *     In a test run nothing is called: the test provides the responses, as a list in the order of calls or as a
+         *     map by URL. A response is the body, or `{status, body}`.
          */
         HttpProcessorEntry: {
             /**
@@ -9200,7 +9209,6 @@ export interface components {
              * @default null
              */
             schema: string | null;
-            /** @description Retries of failed calls. */
             retry?: components["schemas"]["Retry"];
             /**
              * @description Cache of responses. Default: one call per event.
@@ -9237,18 +9245,18 @@ export interface components {
          * HttpSinkBinding
          * @description Sends events to an HTTP service, one per request or several as a JSON array or as JSON lines.
          *
-         *     Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
-         *     keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
-         *     `concurrency` at once: then the order per key is kept.
+         *     Delivery is at-least-once: a batch that is retried after a crash is sent again with the same idempotency
+         *     keys, so that a service can recognize requests that it has already processed. Requests are sent one after
+         *     the other, or up to `concurrency` at once; the order of events with the same key is preserved.
          *
-         *     A 2xx status acknowledges a request. After 429, and 503 with `Retry-After`, the sink waits for as long as
-         *     the service asks; after other 5xx, a lost connection or no answer it tries again. An event that is refused
-         *     by another 4xx goes to the dead letters with the code `http_STATUS`; a request with several events is
-         *     split until the events that are refused are found. 401, 403, 404, 405 and 415 stop the flow; if the URL
-         *     has columns in it, 403 and 404 do so only after 100 requests in a row.
+         *     A 2xx status acknowledges a request. After 429, or 503 with `Retry-After`, the sink waits for as long as
+         *     the service requests; after another 5xx, a lost connection or a timeout, it retries. An event that is
+         *     rejected with another 4xx goes to the dead letters with the code `http_STATUS`; a request with several
+         *     events is split until the rejected events are found. 401, 403, 404, 405 and 415 stop the flow; if the URL
+         *     contains columns, 403 and 404 stop it only after 100 requests in a row.
          *
-         *     The body of an event is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object. The event's own key and headers are not sent: name columns in `headers` to send them.
+         *     The body of an event is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object. The event's own key and headers are not sent: to send them, use columns in `headers`.
          */
         HttpSinkBinding: {
             /**
@@ -9384,18 +9392,18 @@ export interface components {
          * HttpSinkEntry
          * @description Sends events to an HTTP service, one per request or several as a JSON array or as JSON lines.
          *
-         *     Delivery is at-least-once: a batch that is repeated after a crash is sent again, with the same idempotency
-         *     keys, by which a service can recognize what it has. Requests are sent one after the other, or up to
-         *     `concurrency` at once: then the order per key is kept.
+         *     Delivery is at-least-once: a batch that is retried after a crash is sent again with the same idempotency
+         *     keys, so that a service can recognize requests that it has already processed. Requests are sent one after
+         *     the other, or up to `concurrency` at once; the order of events with the same key is preserved.
          *
-         *     A 2xx status acknowledges a request. After 429, and 503 with `Retry-After`, the sink waits for as long as
-         *     the service asks; after other 5xx, a lost connection or no answer it tries again. An event that is refused
-         *     by another 4xx goes to the dead letters with the code `http_STATUS`; a request with several events is
-         *     split until the events that are refused are found. 401, 403, 404, 405 and 415 stop the flow; if the URL
-         *     has columns in it, 403 and 404 do so only after 100 requests in a row.
+         *     A 2xx status acknowledges a request. After 429, or 503 with `Retry-After`, the sink waits for as long as
+         *     the service requests; after another 5xx, a lost connection or a timeout, it retries. An event that is
+         *     rejected with another 4xx goes to the dead letters with the code `http_STATUS`; a request with several
+         *     events is split until the rejected events are found. 401, 403, 404, 405 and 415 stop the flow; if the URL
+         *     contains columns, 403 and 404 stop it only after 100 requests in a row.
          *
-         *     The body of an event is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object. The event's own key and headers are not sent: name columns in `headers` to send them.
+         *     The body of an event is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object. The event's own key and headers are not sent: to send them, use columns in `headers`.
          */
         HttpSinkEntry: {
             /**
@@ -9517,13 +9525,14 @@ export interface components {
         };
         /**
          * HttpSource
-         * @description Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
+         * @description Receives events at `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, optionally compressed.
          *
-         *     Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
-         *     registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the
-         *     `buffer` of the pipeline is in memory: each answer says which. With a `schema` they become typed events;
-         *     events that do not fit are kept beside them with the reason. Without, each has a `value`, a `key` and
-         *     `headers`. At the limit of the stream the sender is refused and asked to wait.
+         *     Events are appended to a stream before the response is sent: to the pipeline's own stream, or to the
+         *     stream that a registered source names in `stream`. An acknowledged event survives a kill and a restart,
+         *     unless the `buffer` of the pipeline is in memory: each response states which applies. With a `schema`,
+         *     events are typed, and events that don't match it are stored separately with the reason. Without a
+         *     `schema`, each event has a `value`, a `key` and `headers`. When the stream has reached its limit,
+         *     requests are rejected, and the client is asked to retry later.
          */
         HttpSource: {
             /**
@@ -9566,13 +9575,14 @@ export interface components {
         };
         /**
          * HttpSourceBinding
-         * @description Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
+         * @description Receives events at `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, optionally compressed.
          *
-         *     Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
-         *     registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the
-         *     `buffer` of the pipeline is in memory: each answer says which. With a `schema` they become typed events;
-         *     events that do not fit are kept beside them with the reason. Without, each has a `value`, a `key` and
-         *     `headers`. At the limit of the stream the sender is refused and asked to wait.
+         *     Events are appended to a stream before the response is sent: to the pipeline's own stream, or to the
+         *     stream that a registered source names in `stream`. An acknowledged event survives a kill and a restart,
+         *     unless the `buffer` of the pipeline is in memory: each response states which applies. With a `schema`,
+         *     events are typed, and events that don't match it are stored separately with the reason. Without a
+         *     `schema`, each event has a `value`, a `key` and `headers`. When the stream has reached its limit,
+         *     requests are rejected, and the client is asked to retry later.
          */
         HttpSourceBinding: {
             /**
@@ -9636,17 +9646,17 @@ export interface components {
          * @description Writes to an Iceberg table; each batch is one commit.
          *
          *     Delivery is exactly-once: the commit also sets a property of the table, `penstock.batch.…`, to the number
-         *     of the batch, so a batch that is repeated after a crash is recognized and not committed again. Readers see
+         *     of the batch, so a batch that is retried after a crash is recognized and not committed again. Readers see
          *     all of a batch or nothing. Other writers may change the table at the same time.
          *
-         *     The table is created with the first batch, and so is its namespace. Events have the columns of the table,
-         *     by name; types may be narrower, and columns that are missing are null. With `create: evolve` new columns
-         *     are added to the table. An event that lacks a required column, or a column of the key, goes to the dead
+         *     The table and its namespace are created with the first batch. Columns are matched by name; the types of
+         *     events may be narrower than those of the table, and missing columns are NULL. With `create: evolve`, new
+         *     columns are added to the table. An event with NULL in a required column or a key column goes to the dead
          *     letters.
          *
-         *     A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
-         *     to larger and rarer batches than for other sinks, and compact the table from time to time. `merge`
-         *     rewrites the files that have a row of one of the keys.
+         *     A batch must fit into the memory of the driver, and is written as at least one file per partition: set
+         *     `batch:` to larger and less frequent batches than for other sinks, and compact the table regularly.
+         *     `merge` rewrites the files that contain a row with one of the keys.
          */
         IcebergSinkBinding: {
             /**
@@ -9739,17 +9749,17 @@ export interface components {
          * @description Writes to an Iceberg table; each batch is one commit.
          *
          *     Delivery is exactly-once: the commit also sets a property of the table, `penstock.batch.…`, to the number
-         *     of the batch, so a batch that is repeated after a crash is recognized and not committed again. Readers see
+         *     of the batch, so a batch that is retried after a crash is recognized and not committed again. Readers see
          *     all of a batch or nothing. Other writers may change the table at the same time.
          *
-         *     The table is created with the first batch, and so is its namespace. Events have the columns of the table,
-         *     by name; types may be narrower, and columns that are missing are null. With `create: evolve` new columns
-         *     are added to the table. An event that lacks a required column, or a column of the key, goes to the dead
+         *     The table and its namespace are created with the first batch. Columns are matched by name; the types of
+         *     events may be narrower than those of the table, and missing columns are NULL. With `create: evolve`, new
+         *     columns are added to the table. An event with NULL in a required column or a key column goes to the dead
          *     letters.
          *
-         *     A batch passes through the memory of the driver, and becomes at least one file per partition: set `batch:`
-         *     to larger and rarer batches than for other sinks, and compact the table from time to time. `merge`
-         *     rewrites the files that have a row of one of the keys.
+         *     A batch must fit into the memory of the driver, and is written as at least one file per partition: set
+         *     `batch:` to larger and less frequent batches than for other sinks, and compact the table regularly.
+         *     `merge` rewrites the files that contain a row with one of the keys.
          */
         IcebergSinkEntry: {
             /**
@@ -9827,14 +9837,15 @@ export interface components {
         };
         /**
          * IcebergSource
-         * @description Reads an Iceberg table: first the rows it has, then those that are appended.
+         * @description Reads an Iceberg table: first the existing rows, then the rows that are appended.
          *
-         *     Progress is kept in the pipeline's checkpoint, as a snapshot of the table and a number of its files, so
-         *     that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+         *     Progress is stored in the pipeline's checkpoint, as a snapshot of the table and a number of its files, so
+         *     that a restart resumes exactly where the last committed batch ended. A micro-batch consists of whole
+         *     files.
          *
          *     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
-         *     changes no rows, and is no change. A snapshot that has expired before it was read fails the pipeline. In
-         *     `position: version:N`, N is the id of a snapshot.
+         *     doesn't count as a change, because it changes no rows. A snapshot that expired before it was read fails
+         *     the pipeline. In `position: version:N`, N is the id of a snapshot.
          */
         IcebergSource: {
             /**
@@ -9884,14 +9895,15 @@ export interface components {
         };
         /**
          * IcebergSourceBinding
-         * @description Reads an Iceberg table: first the rows it has, then those that are appended.
+         * @description Reads an Iceberg table: first the existing rows, then the rows that are appended.
          *
-         *     Progress is kept in the pipeline's checkpoint, as a snapshot of the table and a number of its files, so
-         *     that a restart goes on exactly where the last committed batch ended. A micro-batch has whole files.
+         *     Progress is stored in the pipeline's checkpoint, as a snapshot of the table and a number of its files, so
+         *     that a restart resumes exactly where the last committed batch ended. A micro-batch consists of whole
+         *     files.
          *
          *     A commit that deletes or rewrites rows fails the pipeline, or is skipped (`changes: skip`). Compaction
-         *     changes no rows, and is no change. A snapshot that has expired before it was read fails the pipeline. In
-         *     `position: version:N`, N is the id of a snapshot.
+         *     doesn't count as a change, because it changes no rows. A snapshot that expired before it was read fails
+         *     the pipeline. In `position: version:N`, N is the id of a snapshot.
          */
         IcebergSourceBinding: {
             /**
@@ -9959,31 +9971,31 @@ export interface components {
         };
         /**
          * JavascriptProcessorEntry
-         * @description Transforms events with a script in JavaScript, on V8.
+         * @description Transforms events with JavaScript, on V8.
          *
-         *     The script has a function `processBatch(events)`. It is given an array of objects with the columns as
-         *     properties, and returns an array of events, or one event, or nothing, which means the events it was given,
-         *     as it has changed them. An empty array drops them all. Properties must be columns of `schema`; a column
-         *     without a property is null. Variables outside the function are read once, and may be lost between two
-         *     batches: state belongs into a `window` or `dedupe` step.
+         *     The script defines a function `processBatch(events)`. It gets an array of objects with the columns as
+         *     properties, and returns an array of events, a single event, or nothing, which means the given events with
+         *     the changes that the function has made to them. An empty array drops all events. Properties must be
+         *     columns of `schema`; a column without a property is null. Variables outside the function are initialized
+         *     once, and may be lost between two batches: use a `window` or `dedupe` step to keep state.
          *
-         *     An exception, a limit or a value that does not fit sends the smallest part of the batch that fails to the
-         *     dead letters, with the code `js_error`, `js_cpu_limit`, `js_memory_limit`, `js_timeout`, `extra_property`,
-         *     `wrong_type` and the like. So a script may be called again with a part of a batch. Only the events of a
-         *     window (`emit: events`) always stay together.
+         *     If the script throws an exception, reaches a limit or returns an invalid value, the smallest part of the
+         *     batch that fails goes to the dead letters, with a code such as `js_error`, `js_cpu_limit`,
+         *     `js_memory_limit`, `js_timeout`, `extra_property` or `wrong_type`. A script may therefore be called again
+         *     with a part of a batch. Only the events of a window (`emit: events`) always stay together.
          *
-         *     Integers are numbers, and those beyond 2^53 are BigInt, both ways. DECIMAL is text; numbers are taken
-         *     where they fit exactly. DATE and TIMESTAMP are ISO text; a Date and milliseconds since 1970 are taken,
-         *     too. BINARY is base64; a Uint8Array is taken, too. STRUCT and MAP are objects, ARRAY is an array.
+         *     Integers are numbers, or BigInt beyond 2^53, in both directions. DECIMAL is text; numbers are accepted if
+         *     they fit exactly. DATE and TIMESTAMP are ISO 8601 text; a Date or milliseconds since 1970 are accepted,
+         *     too. BINARY is base64; a Uint8Array is accepted, too. STRUCT and MAP are objects, ARRAY is an array.
          *
-         *     `event.$meta` has `key`, `headers`, `offset` and `time`. A script may set `key`, `headers` and `sink`: the
-         *     id of the only sink that shall get the event, or an array of ids. A copy `{...event}` takes them along and
-         *     can be changed independently. A new object has no `$meta` and may be given one; without it the
-         *     event goes to all sinks, whatever a `route` step before has chosen.
+         *     `event.$meta` has `key`, `headers`, `offset` and `time`. A script can set `key`, `headers` and `sink`: the
+         *     id of the only sink for the event, or an array of ids. A copy `{...event}` includes `$meta`, and can be
+         *     changed independently. A new object has no `$meta`, but the script can add one; without it, the event goes
+         *     to all sinks, whatever an earlier `route` step has chosen.
          *
-         *     `console.log` writes to the pipeline's log, up to 100 lines a batch. A script reaches neither files nor
-         *     network nor processes, and nothing in it may be async. `require('name')` gives what a file under `modules`
-         *     exports, by `module.exports`, `exports.x` or `export function x`. Files are read when the pipeline starts.
+         *     `console.log` writes to the pipeline's log, up to 100 lines per batch. A script has no access to files,
+         *     the network or processes, and can't be async. `require('name')` returns the exports of a file under
+         *     `modules` (`module.exports`, `exports.x` or `export function x`). Files are read when the pipeline starts.
          */
         JavascriptProcessorEntry: {
             /**
@@ -10028,20 +10040,19 @@ export interface components {
         };
         /**
          * JoinProcessorEntry
-         * @description Puts events together with those of another stream that belong to them and are near them in time.
+         * @description Joins events with matching events of another stream that are close in time.
          *
-         *     Two events belong together if the columns that `on` names are equal, or if the SQL condition there is
-         *     true, and if they are no further apart than `within`. In the condition the columns of the other stream are
-         *     fields of a struct that is called like the stream, or as `into` says; the result has that struct as its
-         *     last column. An event with several partners comes out once for each. With `kind: left` one without a
-         *     partner comes out alone, once it is certain that none will come: when the latest times in both streams are
-         *     past it by twice `within` and `allowed_lateness`. While one of the two streams is silent that is not
-         *     certain.
+         *     Two events match if the columns in `on` are equal, or if the SQL condition in `on` is true, and if they
+         *     are at most `within` apart. In the condition, the columns of the other stream are fields of a struct with
+         *     the name of the stream, or the name in `into`; this struct is the last column of the result. An event with
+         *     several matches is output once for each. With `kind: left`, an event without a match is output alone, once
+         *     no match can arrive anymore: when the latest times in both streams are past it by twice `within` plus
+         *     `allowed_lateness`. As long as one of the two streams has no new events, such an event is held back.
          *
-         *     An event is late if one that was read before it from the same stream is later by more than `within` and
-         *     `allowed_lateness`. It is left out and counted. This is decided event by event, in the order of each
-         *     stream, so it does not matter how events are cut into batches. In a test run the events of the other
-         *     stream are those given.
+         *     An event is late if an event that was read before it from the same stream is later by more than `within`
+         *     plus `allowed_lateness`. Late events are dropped and counted. This is decided event by event, in the order
+         *     of each stream, so batch boundaries do not affect the result. In a test run, the test provides the events
+         *     of the other stream.
          */
         JoinProcessorEntry: {
             /**
@@ -10113,7 +10124,7 @@ export interface components {
         };
         /**
          * KafkaSecurity
-         * @description How connections are encrypted and authenticated. Absent: neither.
+         * @description Encryption and authentication of connections. Absent: neither.
          */
         KafkaSecurity: {
             /**
@@ -10131,13 +10142,15 @@ export interface components {
          * KafkaSinkBinding
          * @description Writes each event as a record of a Kafka topic.
          *
-         *     Delivery is at-least-once: a batch that is repeated after a crash, or after a failed attempt, is written
-         *     again. Within an attempt the producer is idempotent. The order per key is kept, unless `ordered` is false.
+         *     Delivery is at-least-once: a batch that is retried after a crash or a failed attempt is written again.
+         *     Within an attempt the producer is idempotent. The order of events with the same key is preserved, unless
+         *     `ordered` is false.
          *
-         *     The value of a record is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object, in the same form as in files of the `file` sink. `_key` and `_headers` become the key and the
-         *     headers, beside a `value` also `key` and `headers`; without them the event keeps those it came with. An
-         *     event that is larger than `max_event_bytes`, or whose topic is no valid name, goes to the dead letters.
+         *     The value of a record is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object, in the same format as in files of the `file` sink. The columns `_key` and `_headers`, or
+         *     `key` and `headers` next to a `value`, become the key and the headers; without them the event keeps the
+         *     key and headers it arrived with. An event that is larger than `max_event_bytes`, or whose topic name is
+         *     not valid, goes to the dead letters.
          */
         KafkaSinkBinding: {
             /**
@@ -10227,13 +10240,15 @@ export interface components {
          * KafkaSinkEntry
          * @description Writes each event as a record of a Kafka topic.
          *
-         *     Delivery is at-least-once: a batch that is repeated after a crash, or after a failed attempt, is written
-         *     again. Within an attempt the producer is idempotent. The order per key is kept, unless `ordered` is false.
+         *     Delivery is at-least-once: a batch that is retried after a crash or a failed attempt is written again.
+         *     Within an attempt the producer is idempotent. The order of events with the same key is preserved, unless
+         *     `ordered` is false.
          *
-         *     The value of a record is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object, in the same form as in files of the `file` sink. `_key` and `_headers` become the key and the
-         *     headers, beside a `value` also `key` and `headers`; without them the event keeps those it came with. An
-         *     event that is larger than `max_event_bytes`, or whose topic is no valid name, goes to the dead letters.
+         *     The value of a record is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object, in the same format as in files of the `file` sink. The columns `_key` and `_headers`, or
+         *     `key` and `headers` next to a `value`, become the key and the headers; without them the event keeps the
+         *     key and headers it arrived with. An event that is larger than `max_event_bytes`, or whose topic name is
+         *     not valid, goes to the dead letters.
          */
         KafkaSinkEntry: {
             /**
@@ -10311,18 +10326,19 @@ export interface components {
          * KafkaSource
          * @description Reads the records of Kafka topics.
          *
-         *     Progress is kept in the pipeline's checkpoint and not in a consumer group, so that a restart goes on
+         *     Offsets are stored in the pipeline's checkpoint and not in a consumer group, so that a restart resumes
          *     exactly where the last committed batch ended. Partitions that are added later are read from their
          *     beginning.
          *
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events:
-         *     nothing is rounded, cut or guessed, and a record that does not fit goes to the dead letters with the
-         *     column and the value. A record without a value (a tombstone) is an event of nulls. `text` and `bytes` give
-         *     `value`, `key` and `headers`. For Avro and Protobuf, with or without a schema registry, read `bytes` and
-         *     add a `decode` step.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events:
+         *     nothing is rounded, truncated or guessed, and a record that doesn't match the schema goes to the dead
+         *     letters with the column and the value. A record without a value (a tombstone) becomes an event with all
+         *     columns NULL. `text` and `bytes` yield `value`, `key` and `headers`. For Avro and Protobuf, with or
+         *     without a schema registry, read `bytes` and add a `decode` step.
          *
-         *     The key, the headers and the time of a record stay with the event and go along to sinks that have them.
-         *     With `metadata` they are columns too, with the topic, the partition and the offset.
+         *     The key, the headers and the timestamp of a record stay with the event and are passed on to sinks that
+         *     support them. With `metadata` they are also columns, together with the topic, the partition and the
+         *     offset.
          */
         KafkaSource: {
             /**
@@ -10421,18 +10437,19 @@ export interface components {
          * KafkaSourceBinding
          * @description Reads the records of Kafka topics.
          *
-         *     Progress is kept in the pipeline's checkpoint and not in a consumer group, so that a restart goes on
+         *     Offsets are stored in the pipeline's checkpoint and not in a consumer group, so that a restart resumes
          *     exactly where the last committed batch ended. Partitions that are added later are read from their
          *     beginning.
          *
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events:
-         *     nothing is rounded, cut or guessed, and a record that does not fit goes to the dead letters with the
-         *     column and the value. A record without a value (a tombstone) is an event of nulls. `text` and `bytes` give
-         *     `value`, `key` and `headers`. For Avro and Protobuf, with or without a schema registry, read `bytes` and
-         *     add a `decode` step.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events:
+         *     nothing is rounded, truncated or guessed, and a record that doesn't match the schema goes to the dead
+         *     letters with the column and the value. A record without a value (a tombstone) becomes an event with all
+         *     columns NULL. `text` and `bytes` yield `value`, `key` and `headers`. For Avro and Protobuf, with or
+         *     without a schema registry, read `bytes` and add a `decode` step.
          *
-         *     The key, the headers and the time of a record stay with the event and go along to sinks that have them.
-         *     With `metadata` they are columns too, with the topic, the partition and the offset.
+         *     The key, the headers and the timestamp of a record stay with the event and are passed on to sinks that
+         *     support them. With `metadata` they are also columns, together with the topic, the partition and the
+         *     offset.
          */
         KafkaSourceBinding: {
             /**
@@ -10547,7 +10564,7 @@ export interface components {
         };
         /**
          * KafkaTls
-         * @description Encrypted connections. Files are read where the flow runs.
+         * @description TLS settings of connections. Files are read on the machine where the flow runs.
          */
         KafkaTls: {
             /**
@@ -10601,7 +10618,7 @@ export interface components {
         };
         /**
          * Login
-         * @description A user of the server.
+         * @description The user name and password for the server.
          */
         Login: {
             /**
@@ -10617,15 +10634,15 @@ export interface components {
         };
         /**
          * LookupProcessorEntry
-         * @description Adds columns of a table to each event: those of the row with the same key.
+         * @description Adds columns of a table to each event, from the row with the same key.
          *
-         *     The table is a file, or a table or query of a database. Each Python process of Spark keeps it in memory,
-         *     so `max_rows` bounds it. It is read when the pipeline starts and then again every `refresh_ms`, a file
-         *     only if it has changed; a database is read once for all tasks of a machine. If the table
-         *     can't be reloaded, the old one is kept, and the log says so. Of several rows with one key the last one is
-         *     used; NULL never matches.
+         *     The table is a file, or a table or query of a database. Each Python process of Spark keeps the table in
+         *     memory, so its size is limited by `max_rows`. The table is loaded when the pipeline starts and reloaded
+         *     every `refresh_ms`; a file is reloaded only if it has changed, and a database is read once for all tasks
+         *     of a machine. If a reload fails, the previous table stays in use, and the log reports the failure. If
+         *     several rows have the same key, the last one is used; NULL never matches.
          *
-         *     In a test run a file is read as always; the rows of a database are given, as a list of objects.
+         *     In a test run, a file is read as usual; the test provides the rows of a database, as a list of objects.
          */
         LookupProcessorEntry: {
             /**
@@ -10692,9 +10709,9 @@ export interface components {
          * MapProcessorEntry
          * @description Sets columns to the values of expressions.
          *
-         *     Every expression sees the event as it came in, not what the others set. With `keep`, a column that exists
-         *     is replaced in its place and a new one is added at the end; without, only the named ones remain, in the
-         *     order given.
+         *     All expressions are evaluated on the input event, not on the columns that other expressions set. With
+         *     `keep`, an existing column is replaced in place and a new column is added at the end; without `keep`, only
+         *     the columns in `set` remain, in the given order.
          */
         MapProcessorEntry: {
             /**
@@ -10725,12 +10742,12 @@ export interface components {
         };
         /**
          * MaskProcessorEntry
-         * @description Makes personal and secret fields unreadable.
+         * @description Masks personal and secret fields.
          *
-         *     The result is text; NULL stays NULL. A field inside a struct is masked in its place, and of an array every
-         *     element. The same value always has the same hash and, under the same secret, the same token, so events can
-         *     still be joined and counted by them. A plain hash of something short, such as a phone number, can be found
-         *     by trying all of them: use a secret salt, or tokens.
+         *     The result is text; NULL stays NULL. A field inside a struct is masked in place, and an array is masked
+         *     element by element. The same value always has the same hash and, with the same secret, the same token, so
+         *     events can still be joined and counted by them. A plain hash of a short value, such as a phone number, can
+         *     be reversed by trying all possible values: use a secret salt, or tokens.
          */
         MaskProcessorEntry: {
             /**
@@ -10753,7 +10770,7 @@ export interface components {
         };
         /**
          * Masking
-         * @description How one field is made unreadable.
+         * @description How one field is masked.
          */
         Masking: {
             /**
@@ -10806,7 +10823,7 @@ export interface components {
         };
         /**
          * Metadata
-         * @description Who a document is.
+         * @description The identity of a document.
          */
         Metadata: {
             /**
@@ -10832,16 +10849,17 @@ export interface components {
          * MqttSinkBinding
          * @description Publishes each event as a message to a topic of an MQTT broker.
          *
-         *     Delivery is at-least-once, with `qos` 1 or 2: the sink waits until the broker has acknowledged each
-         *     message, and a batch that is repeated after a crash or a failed attempt is published again. `qos: 2` only
-         *     avoids repeats on the way of one attempt. With `qos: 0` a broker acknowledges nothing, and events may be
+         *     Delivery is at-least-once with `qos` 1 or 2: the sink waits until the broker has acknowledged each
+         *     message, and a batch that is retried after a crash or a failed attempt is published again. `qos: 2` only
+         *     avoids duplicates within one attempt. With `qos: 0` the broker acknowledges nothing, and events may be
          *     lost with the connection. Messages are published in the order of the events. A broker drops messages to a
          *     topic without subscribers, unless they are retained.
          *
-         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object. In version 5 of the protocol `_headers` become user properties and `_key` the user property
-         *     `Penstock-Key`; without them the event keeps those it came with. In version 3.1.1 both are left out. An
-         *     event that is too large, or whose topic or headers are not valid, goes to the dead letters.
+         *     The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object. In version 5 of the protocol, `_headers` become user properties, and `_key` becomes the user
+         *     property `Penstock-Key`; without them the event keeps the headers and key it arrived with. In version
+         *     3.1.1 headers and key are not sent. An event that is too large, or whose topic or headers are not valid,
+         *     goes to the dead letters.
          */
         MqttSinkBinding: {
             /**
@@ -10938,16 +10956,17 @@ export interface components {
          * MqttSinkEntry
          * @description Publishes each event as a message to a topic of an MQTT broker.
          *
-         *     Delivery is at-least-once, with `qos` 1 or 2: the sink waits until the broker has acknowledged each
-         *     message, and a batch that is repeated after a crash or a failed attempt is published again. `qos: 2` only
-         *     avoids repeats on the way of one attempt. With `qos: 0` a broker acknowledges nothing, and events may be
+         *     Delivery is at-least-once with `qos` 1 or 2: the sink waits until the broker has acknowledged each
+         *     message, and a batch that is retried after a crash or a failed attempt is published again. `qos: 2` only
+         *     avoids duplicates within one attempt. With `qos: 0` the broker acknowledges nothing, and events may be
          *     lost with the connection. Messages are published in the order of the events. A broker drops messages to a
          *     topic without subscribers, unless they are retained.
          *
-         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object. In version 5 of the protocol `_headers` become user properties and `_key` the user property
-         *     `Penstock-Key`; without them the event keeps those it came with. In version 3.1.1 both are left out. An
-         *     event that is too large, or whose topic or headers are not valid, goes to the dead letters.
+         *     The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object. In version 5 of the protocol, `_headers` become user properties, and `_key` becomes the user
+         *     property `Penstock-Key`; without them the event keeps the headers and key it arrived with. In version
+         *     3.1.1 headers and key are not sent. An event that is too large, or whose topic or headers are not valid,
+         *     goes to the dead letters.
          */
         MqttSinkEntry: {
             /**
@@ -11030,17 +11049,17 @@ export interface components {
         };
         /**
          * MqttSource
-         * @description Subscribes to topics of an MQTT broker with quality of service 1.
+         * @description Subscribes to topics of an MQTT broker with quality of service (QoS) 1.
          *
-         *     Each message is kept at least once, from the first start of the pipeline: the broker keeps a session, in
-         *     which messages gather while the pipeline does not run, and a message is acknowledged once it is kept. The
-         *     broker sends a message again whose acknowledgement was lost; add a `dedupe` step where that matters.
-         *     Messages that are published with `qos: 0` may be lost with the connection.
+         *     From the first start of the pipeline, each message is stored at least once: the broker keeps a session in
+         *     which messages are queued while the pipeline doesn't run, and a message is acknowledged once it is stored.
+         *     The broker redelivers a message whose acknowledgment was lost; add a `dedupe` step where duplicates
+         *     matter. Messages that are published with QoS 0 may be lost with the connection.
          *
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
-         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-         *     `value`, `key` and `headers`. User properties of a message (version 5) stay with the event as headers; the
-         *     user property `Penstock-Key` is its key.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: a
+         *     message that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+         *     `bytes` yield `value`, `key` and `headers`. User properties of a message (version 5) stay with the event
+         *     as headers; the user property `Penstock-Key` becomes the key of the event.
          */
         MqttSource: {
             /**
@@ -11131,17 +11150,17 @@ export interface components {
         };
         /**
          * MqttSourceBinding
-         * @description Subscribes to topics of an MQTT broker with quality of service 1.
+         * @description Subscribes to topics of an MQTT broker with quality of service (QoS) 1.
          *
-         *     Each message is kept at least once, from the first start of the pipeline: the broker keeps a session, in
-         *     which messages gather while the pipeline does not run, and a message is acknowledged once it is kept. The
-         *     broker sends a message again whose acknowledgement was lost; add a `dedupe` step where that matters.
-         *     Messages that are published with `qos: 0` may be lost with the connection.
+         *     From the first start of the pipeline, each message is stored at least once: the broker keeps a session in
+         *     which messages are queued while the pipeline doesn't run, and a message is acknowledged once it is stored.
+         *     The broker redelivers a message whose acknowledgment was lost; add a `dedupe` step where duplicates
+         *     matter. Messages that are published with QoS 0 may be lost with the connection.
          *
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
-         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-         *     `value`, `key` and `headers`. User properties of a message (version 5) stay with the event as headers; the
-         *     user property `Penstock-Key` is its key.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: a
+         *     message that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+         *     `bytes` yield `value`, `key` and `headers`. User properties of a message (version 5) stay with the event
+         *     as headers; the user property `Penstock-Key` becomes the key of the event.
          */
         MqttSourceBinding: {
             /**
@@ -11250,20 +11269,20 @@ export interface components {
         };
         /**
          * MySqlCdcSource
-         * @description Reads the rows of tables in MySQL or MariaDB, and then their changes, from the binary log.
+         * @description Reads the rows of tables in MySQL or MariaDB, and then their changes from the binary log.
          *
          *     Delivery into the pipeline is exactly-once: changes are appended to the pipeline's own stream together
-         *     with their position in the server's log, so after a crash none is missing and none comes twice.
-         *     Transactions stay whole and in the order of commits. The snapshot is read in chunks, and each chunk takes
-         *     its place among the changes: whoever applies the events by key, in their order, has the rows of the table.
+         *     with their position in the binary log, so that after a crash no change is lost or duplicated. Transactions
+         *     stay intact and in commit order. The snapshot is read in chunks that are ordered correctly among the
+         *     changes: a consumer that applies the events by key, in order, ends up with the rows of the table.
          *
-         *     Each event has the columns `op` (c created, u updated, d deleted, r read by the snapshot, t all rows are
-         *     gone), `table`, `before`, `after`, `position` (file and position), `tx` (the GTID), `time` and `id`, and
-         *     the primary key as JSON in its key. With one table, `before` and `after` are structs with the columns of
-         *     the table, which are read from the database when the pipeline is saved; a row with a value that does not
-         *     fit goes to the dead letters. With several tables, or a pattern, they are JSON objects.
+         *     Each event has the columns `op` (c created, u updated, d deleted, r read by the snapshot, t all rows
+         *     removed), `table`, `before`, `after`, `position` (file and position), `tx` (the GTID), `time` and `id`,
+         *     and the primary key as JSON in its key. With one table, `before` and `after` are structs with the columns
+         *     of the table, which are read from the database when the pipeline is saved; a row with a value that doesn't
+         *     match its column goes to the dead letters. With several tables or a pattern, they are JSON objects.
          *
-         *     Needs `binlog_format = ROW`, `binlog_row_image = FULL`, `binlog_row_metadata = FULL` and a user with
+         *     Requires `binlog_format = ROW`, `binlog_row_image = FULL`, `binlog_row_metadata = FULL` and a user with
          *     SELECT, REPLICATION SLAVE and REPLICATION CLIENT.
          */
         MySqlCdcSource: {
@@ -11354,20 +11373,20 @@ export interface components {
         };
         /**
          * MySqlCdcSourceBinding
-         * @description Reads the rows of tables in MySQL or MariaDB, and then their changes, from the binary log.
+         * @description Reads the rows of tables in MySQL or MariaDB, and then their changes from the binary log.
          *
          *     Delivery into the pipeline is exactly-once: changes are appended to the pipeline's own stream together
-         *     with their position in the server's log, so after a crash none is missing and none comes twice.
-         *     Transactions stay whole and in the order of commits. The snapshot is read in chunks, and each chunk takes
-         *     its place among the changes: whoever applies the events by key, in their order, has the rows of the table.
+         *     with their position in the binary log, so that after a crash no change is lost or duplicated. Transactions
+         *     stay intact and in commit order. The snapshot is read in chunks that are ordered correctly among the
+         *     changes: a consumer that applies the events by key, in order, ends up with the rows of the table.
          *
-         *     Each event has the columns `op` (c created, u updated, d deleted, r read by the snapshot, t all rows are
-         *     gone), `table`, `before`, `after`, `position` (file and position), `tx` (the GTID), `time` and `id`, and
-         *     the primary key as JSON in its key. With one table, `before` and `after` are structs with the columns of
-         *     the table, which are read from the database when the pipeline is saved; a row with a value that does not
-         *     fit goes to the dead letters. With several tables, or a pattern, they are JSON objects.
+         *     Each event has the columns `op` (c created, u updated, d deleted, r read by the snapshot, t all rows
+         *     removed), `table`, `before`, `after`, `position` (file and position), `tx` (the GTID), `time` and `id`,
+         *     and the primary key as JSON in its key. With one table, `before` and `after` are structs with the columns
+         *     of the table, which are read from the database when the pipeline is saved; a row with a value that doesn't
+         *     match its column goes to the dead letters. With several tables or a pattern, they are JSON objects.
          *
-         *     Needs `binlog_format = ROW`, `binlog_row_image = FULL`, `binlog_row_metadata = FULL` and a user with
+         *     Requires `binlog_format = ROW`, `binlog_row_image = FULL`, `binlog_row_metadata = FULL` and a user with
          *     SELECT, REPLICATION SLAVE and REPLICATION CLIENT.
          */
         MySqlCdcSourceBinding: {
@@ -11476,7 +11495,7 @@ export interface components {
         };
         /**
          * MySqlTls
-         * @description Encrypted connections. Files are read where the flow runs.
+         * @description TLS settings of a connection. Files are read on the machine where the flow runs.
          */
         MySqlTls: {
             /**
@@ -11496,15 +11515,16 @@ export interface components {
          * NatsSinkBinding
          * @description Publishes each event as a message of NATS JetStream, and waits until a stream has stored it.
          *
-         *     Delivery is at-least-once: a batch that is repeated after a crash or a failed attempt is published again.
-         *     Each message has a `Nats-Msg-Id` that is the same in every attempt, so the server drops repeats that come
-         *     within the `duplicate_window` of the stream (two minutes, unless it was set): within it, delivery is
+         *     Delivery is at-least-once: a batch that is retried after a crash or a failed attempt is published again.
+         *     Each message has a `Nats-Msg-Id` that is the same in every attempt, so the server drops duplicates within
+         *     the `duplicate_window` of the stream (two minutes by default): within this window, delivery is
          *     exactly-once. Messages are published in the order of the events.
          *
-         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
-         *     it came with. Headers that begin with `Nats-` are left out. An event that is too large, whose subject is
-         *     not valid or taken by no stream, or whose headers cannot be sent unchanged goes to the dead letters.
+         *     The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object. `_headers` become headers, and `_key` becomes the header `Penstock-Key`; without them the
+         *     event keeps the headers and key it arrived with. Headers that begin with `Nats-` are omitted. An event
+         *     that is too large, whose subject is not valid or not captured by any stream, or whose headers can't be
+         *     sent unchanged goes to the dead letters.
          */
         NatsSinkBinding: {
             /**
@@ -11581,15 +11601,16 @@ export interface components {
          * NatsSinkEntry
          * @description Publishes each event as a message of NATS JetStream, and waits until a stream has stored it.
          *
-         *     Delivery is at-least-once: a batch that is repeated after a crash or a failed attempt is published again.
-         *     Each message has a `Nats-Msg-Id` that is the same in every attempt, so the server drops repeats that come
-         *     within the `duplicate_window` of the stream (two minutes, unless it was set): within it, delivery is
+         *     Delivery is at-least-once: a batch that is retried after a crash or a failed attempt is published again.
+         *     Each message has a `Nats-Msg-Id` that is the same in every attempt, so the server drops duplicates within
+         *     the `duplicate_window` of the stream (two minutes by default): within this window, delivery is
          *     exactly-once. Messages are published in the order of the events.
          *
-         *     The value of a message is the column `value`, if it is text or bytes; else it is the whole event as a JSON
-         *     object. `_headers` become headers and `_key` the header `Penstock-Key`; without them the event keeps those
-         *     it came with. Headers that begin with `Nats-` are left out. An event that is too large, whose subject is
-         *     not valid or taken by no stream, or whose headers cannot be sent unchanged goes to the dead letters.
+         *     The value of a message is the column `value` if it is text or bytes; otherwise it is the whole event as a
+         *     JSON object. `_headers` become headers, and `_key` becomes the header `Penstock-Key`; without them the
+         *     event keeps the headers and key it arrived with. Headers that begin with `Nats-` are omitted. An event
+         *     that is too large, whose subject is not valid or not captured by any stream, or whose headers can't be
+         *     sent unchanged goes to the dead letters.
          */
         NatsSinkEntry: {
             /**
@@ -11654,15 +11675,15 @@ export interface components {
          * NatsSource
          * @description Reads the messages of a NATS JetStream stream.
          *
-         *     Each message is kept exactly once: the sequence number of the last message is stored with the events, and
-         *     reading goes on behind it after a crash. A durable pull consumer, which the source makes and names after
-         *     the pipeline, acknowledges messages once they are kept, so streams with the retention policies `interest`
-         *     and `workqueue` can remove them.
+         *     Each message is stored exactly once: the sequence number of the last message is stored with the events,
+         *     and after a crash the source resumes right after it. A durable pull consumer, which the source creates and
+         *     names after the pipeline, acknowledges messages once they are stored, so that streams with the retention
+         *     policies `interest` and `workqueue` can remove them.
          *
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
-         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-         *     `value`, `key` and `headers`. Headers of a message stay with the event, except for those that begin with
-         *     `Nats-`; the header `Penstock-Key` is its key.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: a
+         *     message that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+         *     `bytes` yield `value`, `key` and `headers`. Headers of a message stay with the event, except for headers
+         *     that begin with `Nats-`; the header `Penstock-Key` becomes the key of the event.
          */
         NatsSource: {
             /**
@@ -11755,15 +11776,15 @@ export interface components {
          * NatsSourceBinding
          * @description Reads the messages of a NATS JetStream stream.
          *
-         *     Each message is kept exactly once: the sequence number of the last message is stored with the events, and
-         *     reading goes on behind it after a crash. A durable pull consumer, which the source makes and names after
-         *     the pipeline, acknowledges messages once they are kept, so streams with the retention policies `interest`
-         *     and `workqueue` can remove them.
+         *     Each message is stored exactly once: the sequence number of the last message is stored with the events,
+         *     and after a crash the source resumes right after it. A durable pull consumer, which the source creates and
+         *     names after the pipeline, acknowledges messages once they are stored, so that streams with the retention
+         *     policies `interest` and `workqueue` can remove them.
          *
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: a
-         *     message that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-         *     `value`, `key` and `headers`. Headers of a message stay with the event, except for those that begin with
-         *     `Nats-`; the header `Penstock-Key` is its key.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: a
+         *     message that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+         *     `bytes` yield `value`, `key` and `headers`. Headers of a message stay with the event, except for headers
+         *     that begin with `Nats-`; the header `Penstock-Key` becomes the key of the event.
          */
         NatsSourceBinding: {
             /**
@@ -11872,7 +11893,7 @@ export interface components {
         };
         /**
          * OAuth2
-         * @description A token that is fetched with the client credentials grant, and again when it expires.
+         * @description A token that is fetched with the client credentials grant, and renewed when it expires.
          */
         OAuth2: {
             /**
@@ -11899,7 +11920,7 @@ export interface components {
         };
         /**
          * Op
-         * @description The column that says whether an event changes or deletes the row of its key. It is not stored.
+         * @description The column that determines whether an event upserts or deletes the row of its key. It is not stored.
          */
         Op: {
             /**
@@ -11919,7 +11940,7 @@ export interface components {
         };
         /**
          * Operation
-         * @description The column that says what has happened to a row.
+         * @description The column with the operation of an event: delete or upsert.
          */
         Operation: {
             /**
@@ -11939,14 +11960,14 @@ export interface components {
         };
         /**
          * OutboxProcessorEntry
-         * @description Makes events of the rows of a transactional outbox.
+         * @description Converts the rows of a transactional outbox into events.
          *
-         *     A service writes its events into a table in the transaction that changes its data; what reads that table,
-         *     by polling or by change data capture, gives rows with the columns named here. The payload becomes the
-         *     event: its fields as columns if `schema` names them, else JSON text in `value`. The aggregate id becomes
-         *     the key of the event, so that the events of one aggregate keep their order; the other columns become its
-         *     headers `event_id`, `event_type` and `aggregate_type`. A row whose payload does not fit goes to the dead
-         *     letters.
+         *     A service writes its events to a table in the same transaction that changes its data. A source reads that
+         *     table, by polling or by change data capture, and provides rows with the columns configured here. The
+         *     payload becomes the event: columns if `schema` is set, otherwise JSON text in `value`. The aggregate id
+         *     becomes the key of the event, so that the events of an aggregate keep their order; the other columns
+         *     become the headers `event_id`, `event_type` and `aggregate_type`. A row whose payload doesn't match the
+         *     schema goes to the dead letters.
          */
         OutboxProcessorEntry: {
             /**
@@ -12013,7 +12034,7 @@ export interface components {
         };
         /**
          * Paging
-         * @description How an answer goes on in further pages.
+         * @description The pagination of a service's responses.
          */
         Paging: {
             /**
@@ -12061,7 +12082,7 @@ export interface components {
         };
         /**
          * PipelineBuffer
-         * @description What holds events that are pushed to a pipeline until it has read them.
+         * @description The buffer for events that are pushed to a pipeline, until the pipeline has read them.
          */
         PipelineBuffer: {
             /**
@@ -12132,7 +12153,7 @@ export interface components {
         };
         /**
          * PipelineSpec
-         * @description Source → processors → sinks under one batching rule and one commit policy.
+         * @description Source → processors → sinks, with one batching rule and one commit policy.
          */
         PipelineSpec: {
             /**
@@ -12189,7 +12210,7 @@ export interface components {
         };
         /**
          * Placement
-         * @description Which workers may run a flow.
+         * @description The workers that may run a flow.
          */
         Placement: {
             /**
@@ -12202,21 +12223,22 @@ export interface components {
         };
         /**
          * PostgresCdcSource
-         * @description Reads the rows of PostgreSQL tables, and then their changes, by logical replication.
+         * @description Reads the rows of PostgreSQL tables, and then their changes by logical replication.
          *
-         *     Delivery into the pipeline is exactly-once. The changes of a transaction stay together, in the order of
-         *     commits, with its id in `tx`. They are appended to the pipeline's own stream together with their position
-         *     in the server's log, and the replication slot is confirmed after that. After a crash, changes that the
-         *     server sends again are skipped.
+         *     Delivery into the pipeline is exactly-once. The changes of a transaction stay together, in commit order,
+         *     with the id of the transaction in `tx`. Changes are appended to the pipeline's own stream together with
+         *     their position in the server's log, and the replication slot is confirmed only after that. After a crash,
+         *     changes that the server sends again are skipped.
          *
          *     Each event has the columns `op` (c insert, u update, d delete, r row of the snapshot, t truncate,
          *     m message), `table`, `before`, `after`, `unchanged`, `position`, `tx`, `time` (of the commit) and `id`,
-         *     and the primary key as JSON in its key. An update that changes the key is a `d` and a `c`. With one table,
-         *     `before` and `after` are structs with the columns of the table, which are read from the database when the
-         *     pipeline is saved; a row with a value that does not fit goes to the dead letters. With several tables, or
-         *     a pattern, they are JSON objects.
+         *     and the primary key as JSON in its key. An update that changes the key becomes a `d` and a `c`. With one
+         *     table, `before` and `after` are structs with the columns of the table, which are read from the database
+         *     when the pipeline is saved; a row with a value that doesn't match its column goes to the dead letters.
+         *     With several tables or a pattern, they are JSON objects.
          *
-         *     Needs PostgreSQL 13 or newer, `wal_level = logical`, and a user with REPLICATION that can read the tables.
+         *     Requires PostgreSQL 13 or newer, `wal_level = logical`, and a user with REPLICATION that can read the
+         *     tables.
          */
         PostgresCdcSource: {
             /**
@@ -12325,21 +12347,22 @@ export interface components {
         };
         /**
          * PostgresCdcSourceBinding
-         * @description Reads the rows of PostgreSQL tables, and then their changes, by logical replication.
+         * @description Reads the rows of PostgreSQL tables, and then their changes by logical replication.
          *
-         *     Delivery into the pipeline is exactly-once. The changes of a transaction stay together, in the order of
-         *     commits, with its id in `tx`. They are appended to the pipeline's own stream together with their position
-         *     in the server's log, and the replication slot is confirmed after that. After a crash, changes that the
-         *     server sends again are skipped.
+         *     Delivery into the pipeline is exactly-once. The changes of a transaction stay together, in commit order,
+         *     with the id of the transaction in `tx`. Changes are appended to the pipeline's own stream together with
+         *     their position in the server's log, and the replication slot is confirmed only after that. After a crash,
+         *     changes that the server sends again are skipped.
          *
          *     Each event has the columns `op` (c insert, u update, d delete, r row of the snapshot, t truncate,
          *     m message), `table`, `before`, `after`, `unchanged`, `position`, `tx`, `time` (of the commit) and `id`,
-         *     and the primary key as JSON in its key. An update that changes the key is a `d` and a `c`. With one table,
-         *     `before` and `after` are structs with the columns of the table, which are read from the database when the
-         *     pipeline is saved; a row with a value that does not fit goes to the dead letters. With several tables, or
-         *     a pattern, they are JSON objects.
+         *     and the primary key as JSON in its key. An update that changes the key becomes a `d` and a `c`. With one
+         *     table, `before` and `after` are structs with the columns of the table, which are read from the database
+         *     when the pipeline is saved; a row with a value that doesn't match its column goes to the dead letters.
+         *     With several tables or a pattern, they are JSON objects.
          *
-         *     Needs PostgreSQL 13 or newer, `wal_level = logical`, and a user with REPLICATION that can read the tables.
+         *     Requires PostgreSQL 13 or newer, `wal_level = logical`, and a user with REPLICATION that can read the
+         *     tables.
          */
         PostgresCdcSourceBinding: {
             /**
@@ -12466,22 +12489,24 @@ export interface components {
         };
         /**
          * PythonProcessorEntry
-         * @description Transforms events with a function in Python, in Spark's Python workers. **Off by default.**
+         * @description Transforms events with a Python function, in Spark's Python workers. **Off by default.**
          *
-         *     The code runs with all rights of the worker: it may read files, reach the network and start processes. So
-         *     the setting `allow_python = true` is needed wherever it is judged or runs. The code defines one of:
+         *     The code runs with all permissions of the worker: it can read files, access the network and start
+         *     processes. Therefore the setting `allow_python = true` is required wherever the step is validated or run.
+         *     The code defines one of:
          *
-         *     - `def process_row(event: dict) -> dict | list | None`: one event in; one, several or none out.
-         *     - `def process(table: pyarrow.Table) -> pyarrow.Table`: a batch in, a batch out. The table has a last
-         *       column `$event` with offset, time, key and headers; keep it when you filter or sort. A result without it
-         *       has that of the input if it has as many rows; else its events are new ones, without key and headers, and
-         *       they go to all sinks whatever a `route` step before has chosen.
+         *     - `def process_row(event: dict) -> dict | list | None`: takes one event; returns one, several or none.
+         *     - `def process(table: pyarrow.Table) -> pyarrow.Table`: takes a batch and returns a batch. The last column
+         *       of the table, `$event`, has offset, time, key and headers; keep it when you filter or sort. A result
+         *       without `$event` gets the column of the input if it has the same number of rows; otherwise its events
+         *       are new events without key and headers, and go to all sinks, whatever an earlier `route` step has
+         *       chosen.
          *
-         *     What comes out must have the columns of `schema`, by default those of the input, and no others. An event
-         *     for which the function raises, or gives what does not fit, goes to the dead letters (`python_error`,
-         *     `wrong_type`, `extra_property`), with the line of the code; `process` may be called again with a part of a
-         *     batch. What is printed goes to the pipeline's log, up to 100 lines a batch. Code outside the function is
-         *     run once per process; variables that it leaves may be lost between two batches.
+         *     The output must have the columns of `schema`, by default those of the input, and no others. An event for
+         *     which the function raises an exception, or returns an invalid value, goes to the dead letters
+         *     (`python_error`, `wrong_type`, `extra_property`), with the line of the code; `process` may be called again
+         *     with a part of a batch. Printed output goes to the pipeline's log, up to 100 lines per batch. Code outside
+         *     the function runs once per process; its variables may be lost between two batches.
          */
         PythonProcessorEntry: {
             /**
@@ -12517,17 +12542,17 @@ export interface components {
         };
         /**
          * RedisSinkBinding
-         * @description Adds each event as an entry to a stream of Redis (`XADD`).
+         * @description Adds each event as an entry to a Redis stream (`XADD`).
          *
-         *     Delivery is exactly-once: a batch is added in one transaction, together with its number under a key of
-         *     this sink (`penstock:delivered:…`), and a batch that is repeated is recognised by it. This holds as long
-         *     as Redis keeps that key: with persistence switched off, a failover to a replica that lags behind, or an
-         *     eviction policy `allkeys-…`, Redis may lose acknowledged events or the key.
+         *     Delivery is exactly-once: a batch is added in one transaction together with its number, which is stored
+         *     under a key of this sink (`penstock:delivered:…`), so that a batch that is retried is recognized. This
+         *     holds as long as Redis retains that key: with persistence disabled, a failover to a replica that lags
+         *     behind, or an eviction policy `allkeys-…`, Redis may lose acknowledged events or the key.
          *
-         *     An entry has the fields `value`, and if the event has them `key` and `headers` (a JSON object). The value
-         *     is the column `value`, if it is text or bytes; else it is the whole event as a JSON object. `_key` and
-         *     `_headers` become the key and the headers; without them the event keeps those it came with. Entries have
-         *     the order of the events. A Redis Cluster is not supported.
+         *     An entry has the field `value` and, if the event has them, `key` and `headers` (a JSON object). The value
+         *     is the column `value` if it is text or bytes; otherwise it is the whole event as a JSON object. `_key` and
+         *     `_headers` become the key and the headers; without them the event keeps those it arrived with. Entries are
+         *     in the order of the events. Redis Cluster is not supported.
          */
         RedisSinkBinding: {
             /**
@@ -12614,17 +12639,17 @@ export interface components {
         };
         /**
          * RedisSinkEntry
-         * @description Adds each event as an entry to a stream of Redis (`XADD`).
+         * @description Adds each event as an entry to a Redis stream (`XADD`).
          *
-         *     Delivery is exactly-once: a batch is added in one transaction, together with its number under a key of
-         *     this sink (`penstock:delivered:…`), and a batch that is repeated is recognised by it. This holds as long
-         *     as Redis keeps that key: with persistence switched off, a failover to a replica that lags behind, or an
-         *     eviction policy `allkeys-…`, Redis may lose acknowledged events or the key.
+         *     Delivery is exactly-once: a batch is added in one transaction together with its number, which is stored
+         *     under a key of this sink (`penstock:delivered:…`), so that a batch that is retried is recognized. This
+         *     holds as long as Redis retains that key: with persistence disabled, a failover to a replica that lags
+         *     behind, or an eviction policy `allkeys-…`, Redis may lose acknowledged events or the key.
          *
-         *     An entry has the fields `value`, and if the event has them `key` and `headers` (a JSON object). The value
-         *     is the column `value`, if it is text or bytes; else it is the whole event as a JSON object. `_key` and
-         *     `_headers` become the key and the headers; without them the event keeps those it came with. Entries have
-         *     the order of the events. A Redis Cluster is not supported.
+         *     An entry has the field `value` and, if the event has them, `key` and `headers` (a JSON object). The value
+         *     is the column `value` if it is text or bytes; otherwise it is the whole event as a JSON object. `_key` and
+         *     `_headers` become the key and the headers; without them the event keeps those it arrived with. Entries are
+         *     in the order of the events. Redis Cluster is not supported.
          */
         RedisSinkEntry: {
             /**
@@ -12699,16 +12724,16 @@ export interface components {
         };
         /**
          * RedisSource
-         * @description Reads the entries of a stream of Redis (`XREAD`).
+         * @description Reads the entries of a Redis stream (`XREAD`).
          *
-         *     Each entry is kept exactly once: the id of the last entry is stored with the events, and reading goes on
-         *     behind it after a crash. There is no consumer group, so nothing is written to Redis.
+         *     Each entry is stored exactly once: the id of the last entry is stored with the events, and after a crash
+         *     the source resumes right after it. The source uses no consumer group and writes nothing to Redis.
          *
-         *     The field `value` of an entry is its value; `key` is the key of the event, and `headers`, a JSON object,
-         *     its headers. Of an entry without a field `value`, the value is a JSON object of all its fields as text.
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: an
-         *     entry that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-         *     `value`, `key` and `headers`.
+         *     The fields `value`, `key` and `headers` (a JSON object) of an entry are the value, the key and the headers
+         *     of its event. If an entry has no field `value`, its value is a JSON object with all its fields as text.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: an
+         *     entry that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+         *     `bytes` yield `value`, `key` and `headers`.
          */
         RedisSource: {
             /**
@@ -12793,16 +12818,16 @@ export interface components {
         };
         /**
          * RedisSourceBinding
-         * @description Reads the entries of a stream of Redis (`XREAD`).
+         * @description Reads the entries of a Redis stream (`XREAD`).
          *
-         *     Each entry is kept exactly once: the id of the last entry is stored with the events, and reading goes on
-         *     behind it after a crash. There is no consumer group, so nothing is written to Redis.
+         *     Each entry is stored exactly once: the id of the last entry is stored with the events, and after a crash
+         *     the source resumes right after it. The source uses no consumer group and writes nothing to Redis.
          *
-         *     The field `value` of an entry is its value; `key` is the key of the event, and `headers`, a JSON object,
-         *     its headers. Of an entry without a field `value`, the value is a JSON object of all its fields as text.
-         *     With `format: json` the columns are those of `schema`, decoded by the same rule as all other events: an
-         *     entry that does not fit goes to the dead letters with the column and the value. `text` and `bytes` give
-         *     `value`, `key` and `headers`.
+         *     The fields `value`, `key` and `headers` (a JSON object) of an entry are the value, the key and the headers
+         *     of its event. If an entry has no field `value`, its value is a JSON object with all its fields as text.
+         *     With `format: json` the columns are those of `schema`, decoded by the same rules as all other events: an
+         *     entry that doesn't match the schema goes to the dead letters with the column and the value. `text` and
+         *     `bytes` yield `value`, `key` and `headers`.
          */
         RedisSourceBinding: {
             /**
@@ -12905,7 +12930,7 @@ export interface components {
         };
         /**
          * RegistrySpec
-         * @description Where schemas are kept.
+         * @description The connection to a schema registry.
          */
         RegistrySpec: {
             /**
@@ -12940,10 +12965,10 @@ export interface components {
         };
         /**
          * RenameProcessorEntry
-         * @description Gives columns, or fields inside structs, other names.
+         * @description Renames columns, or fields inside structs.
          *
-         *     Values, types and order stay. All names are changed at once, so two columns can swap theirs. The new
-         *     name is that of the field alone: `address.zip: postcode` makes `address.postcode`.
+         *     Values, types and order don't change. All names are changed at once, so two columns can swap names. The
+         *     new name is that of the field alone: `address.zip: postcode` results in `address.postcode`.
          */
         RenameProcessorEntry: {
             /**
@@ -12968,7 +12993,7 @@ export interface components {
         };
         /**
          * Restart
-         * @description What happens when a running pipeline fails. Every committed batch resets the count of attempts.
+         * @description Restarts after a failure of a running pipeline. Every committed batch resets the count of attempts.
          */
         Restart: {
             /**
@@ -12999,7 +13024,7 @@ export interface components {
         };
         /**
          * Retry
-         * @description When a call is made again.
+         * @description Retries of failed calls.
          */
         Retry: {
             /**
@@ -13038,9 +13063,10 @@ export interface components {
          * RouteProcessorEntry
          * @description Chooses the sinks of each event by conditions.
          *
-         *     The first rule whose condition is true decides, or with `match: all` every such rule. An event that no
-         *     rule fits goes where `default` says. Steps that follow still see all events; a later `route` decides anew.
-         *     An event on which a condition fails, for example by a division by zero, goes to the dead letters.
+         *     The first rule whose condition is true applies, or with `match: all` every such rule. For an event that
+         *     matches no rule, `default` applies. Later steps still process the events of all sinks, and a later `route`
+         *     step replaces the choice. An event on which a condition fails, for example because of a division by zero,
+         *     goes to the dead letters.
          */
         RouteProcessorEntry: {
             /**
@@ -13076,7 +13102,7 @@ export interface components {
         };
         /**
          * Rule
-         * @description Which events go where.
+         * @description A condition, and the sinks for events that match it.
          */
         Rule: {
             /**
@@ -13092,12 +13118,12 @@ export interface components {
         };
         /**
          * SampleProcessorEntry
-         * @description Keeps a part of the events: a fraction, or every Nth.
+         * @description Keeps a sample of the events: a fraction, or every Nth event.
          *
-         *     The choice depends on the events alone, so a batch that is repeated, and a replay, choose the same ones.
-         *     With `rate` a hash decides: of the whole event, of its key in the stream, or of the columns that `by`
-         *     names, and then events with the same values stay or go together. With `every` it is the offset in the
-         *     stream; events of a source without offsets are chosen by their hash, one of N on average.
+         *     The selection depends only on the events, so a repeated batch or a replay selects the same ones. With
+         *     `rate`, a hash decides: of the whole event, of its key in the stream, or of the columns in `by`, so that
+         *     events with the same values are kept or dropped together. With `every`, the offset in the stream decides;
+         *     events of a source without offsets are selected by their hash, one in N on average.
          */
         SampleProcessorEntry: {
             /**
@@ -13139,7 +13165,7 @@ export interface components {
         };
         /**
          * Sasl
-         * @description A user of the cluster.
+         * @description The user name and password for SASL authentication.
          */
         Sasl: {
             /**
@@ -13181,7 +13207,7 @@ export interface components {
         };
         /**
          * SecretSpec
-         * @description A value that documents use as `${secret:NAME}`. Exactly one field says where it comes from.
+         * @description A value that documents use as `${secret:NAME}`. Exactly one field defines its origin.
          */
         SecretSpec: {
             /**
@@ -13216,7 +13242,7 @@ export interface components {
         };
         /**
          * Security
-         * @description How connections are encrypted and authenticated. Absent: neither.
+         * @description Encryption and authentication of connections. Absent: neither.
          */
         Security: {
             /**
@@ -13232,7 +13258,7 @@ export interface components {
         };
         /**
          * ServerTls
-         * @description The identity of the server. Files are read where the flow runs.
+         * @description The TLS certificate of the server. Files are read on the machine where the flow runs.
          */
         ServerTls: {
             /**
@@ -13255,7 +13281,7 @@ export interface components {
         };
         /**
          * Signature
-         * @description An HMAC-SHA256 of each request, by which the receiver recognizes the sender.
+         * @description An HMAC-SHA256 of each request, with which the receiver verifies the sender.
          */
         Signature: {
             /**
@@ -13389,8 +13415,8 @@ export interface components {
          * SparkSinkBinding
          * @description Writes each batch with any format that Spark can append to.
          *
-         *     Delivery is at-least-once: a batch that is repeated is appended again, unless the format itself
-         *     knows better.
+         *     Delivery is at-least-once: a batch that is retried is appended again, unless the format itself
+         *     deduplicates batches.
          */
         SparkSinkBinding: {
             /**
@@ -13458,8 +13484,8 @@ export interface components {
          * SparkSinkEntry
          * @description Writes each batch with any format that Spark can append to.
          *
-         *     Delivery is at-least-once: a batch that is repeated is appended again, unless the format itself
-         *     knows better.
+         *     Delivery is at-least-once: a batch that is retried is appended again, unless the format itself
+         *     deduplicates batches.
          */
         SparkSinkEntry: {
             /**
@@ -13515,7 +13541,7 @@ export interface components {
          * SparkSource
          * @description Reads any streaming format that Spark finds on its class path, with that format's own options.
          *
-         *     `rate` and `rate-micro-batch` come with Spark; others with a package named in `spark.jars.packages`.
+         *     `rate` and `rate-micro-batch` ship with Spark; other formats come with a package in `spark.jars.packages`.
          *     Limits per micro-batch are options of the format, such as Kafka's `maxOffsetsPerTrigger`.
          */
         SparkSource: {
@@ -13554,7 +13580,7 @@ export interface components {
          * SparkSourceBinding
          * @description Reads any streaming format that Spark finds on its class path, with that format's own options.
          *
-         *     `rate` and `rate-micro-batch` come with Spark; others with a package named in `spark.jars.packages`.
+         *     `rate` and `rate-micro-batch` ship with Spark; other formats come with a package in `spark.jars.packages`.
          *     Limits per micro-batch are options of the format, such as Kafka's `maxOffsetsPerTrigger`.
          */
         SparkSourceBinding: {
@@ -13609,13 +13635,13 @@ export interface components {
         };
         /**
          * SqlProcessorEntry
-         * @description Transforms events with one query of Spark SQL over the table `input`.
+         * @description Transforms events with one Spark SQL query over the table `input`.
          *
-         *     Columns, functions and types are Spark's, with its pipe syntax (`FROM input |> WHERE … |> SELECT …`) and
-         *     `value:path::type` on VARIANT. The query sees nothing but the events: no files, no other tables, no
-         *     functions that reach outside. It works row by row: `explode` and joins with `VALUES` are fine, while
-         *     GROUP BY, DISTINCT, ORDER BY, LIMIT, window functions and joins of `input` with itself are refused.
-         *     The names of the result's columns must differ.
+         *     Functions and types are Spark's, including its pipe syntax (`FROM input |> WHERE … |> SELECT …`) and
+         *     `value:path::type` on VARIANT. The query can access only the events: no files, no other tables, and no
+         *     functions that reach external systems. It works row by row: `explode` and joins with `VALUES` are allowed,
+         *     while GROUP BY, DISTINCT, ORDER BY, LIMIT, window functions and joins of `input` with itself are rejected.
+         *     The columns of the result must have different names.
          */
         SqlProcessorEntry: {
             /**
@@ -13641,12 +13667,12 @@ export interface components {
          * @description Writes events as rows of a table in PostgreSQL, MySQL, MariaDB or SQLite.
          *
          *     Delivery is exactly-once: the rows of a batch are committed in one transaction together with the id of the
-         *     batch, in the table `penstock_deliveries`, and a batch whose id is there is not written again.
+         *     batch in the table `penstock_deliveries`, and a batch whose id is in that table is not written again.
          *
-         *     Columns are matched by name; `_key` and `_headers` are left out. Values are never rounded or cut: an event
-         *     that the table does not take, because of a type, a length, NOT NULL, CHECK, a foreign key or a unique
-         *     index, goes to the dead letters with what the database says, and the other events of its batch are
-         *     written. Of several events with one key in a batch, `upsert` and `sync` write the last one.
+         *     Columns are matched by name; `_key` and `_headers` are not written. Values are never rounded or truncated:
+         *     an event that the table rejects, because of a type, a length, NOT NULL, CHECK, a foreign key or a unique
+         *     index, goes to the dead letters with the database's error message, and the other events of its batch are
+         *     written. If a batch has several events with the same key, `upsert` and `sync` write the last one.
          */
         SqlSinkBinding: {
             /**
@@ -13756,12 +13782,12 @@ export interface components {
          * @description Writes events as rows of a table in PostgreSQL, MySQL, MariaDB or SQLite.
          *
          *     Delivery is exactly-once: the rows of a batch are committed in one transaction together with the id of the
-         *     batch, in the table `penstock_deliveries`, and a batch whose id is there is not written again.
+         *     batch in the table `penstock_deliveries`, and a batch whose id is in that table is not written again.
          *
-         *     Columns are matched by name; `_key` and `_headers` are left out. Values are never rounded or cut: an event
-         *     that the table does not take, because of a type, a length, NOT NULL, CHECK, a foreign key or a unique
-         *     index, goes to the dead letters with what the database says, and the other events of its batch are
-         *     written. Of several events with one key in a batch, `upsert` and `sync` write the last one.
+         *     Columns are matched by name; `_key` and `_headers` are not written. Values are never rounded or truncated:
+         *     an event that the table rejects, because of a type, a length, NOT NULL, CHECK, a foreign key or a unique
+         *     index, goes to the dead letters with the database's error message, and the other events of its batch are
+         *     written. If a batch has several events with the same key, `upsert` and `sync` write the last one.
          */
         SqlSinkEntry: {
             /**
@@ -13858,14 +13884,14 @@ export interface components {
          * SqlSource
          * @description Reads the rows of a table, or of a query, in PostgreSQL, MySQL, MariaDB or SQLite.
          *
-         *     With `mode: incremental` it asks again and again for rows whose `column`, an increasing number or time, is
-         *     greater than that of the last row. Rows that are changed or deleted are seen only if the column grows with
-         *     a change; to see every change, read the log of the database instead. `mode: snapshot` reads all rows once,
-         *     in the order of the key, and the pipeline completes.
+         *     With `mode: incremental`, the source polls for rows whose `column`, an increasing number or time, is
+         *     greater than in the last row. Changed or deleted rows are captured only if the column increases with the
+         *     change; to capture every change, read the database's log instead. `mode: snapshot` reads all rows once, in
+         *     the order of the key, and then the pipeline ends as `completed`.
          *
          *     Each row is read exactly once: the column and the key of the last row are stored with the rows in the
-         *     pipeline's input stream, and after a crash it goes on right behind them. The exception are rows that
-         *     become visible more than `lag_ms` after a row with a greater value of `column`: they are not read.
+         *     pipeline's input stream, and after a crash the source resumes right after that row. The exception is a row
+         *     that becomes visible more than `lag_ms` after a row with a greater value of `column`: it is not read.
          */
         SqlSource: {
             /**
@@ -13951,14 +13977,14 @@ export interface components {
          * SqlSourceBinding
          * @description Reads the rows of a table, or of a query, in PostgreSQL, MySQL, MariaDB or SQLite.
          *
-         *     With `mode: incremental` it asks again and again for rows whose `column`, an increasing number or time, is
-         *     greater than that of the last row. Rows that are changed or deleted are seen only if the column grows with
-         *     a change; to see every change, read the log of the database instead. `mode: snapshot` reads all rows once,
-         *     in the order of the key, and the pipeline completes.
+         *     With `mode: incremental`, the source polls for rows whose `column`, an increasing number or time, is
+         *     greater than in the last row. Changed or deleted rows are captured only if the column increases with the
+         *     change; to capture every change, read the database's log instead. `mode: snapshot` reads all rows once, in
+         *     the order of the key, and then the pipeline ends as `completed`.
          *
          *     Each row is read exactly once: the column and the key of the last row are stored with the rows in the
-         *     pipeline's input stream, and after a crash it goes on right behind them. The exception are rows that
-         *     become visible more than `lag_ms` after a row with a greater value of `column`: they are not read.
+         *     pipeline's input stream, and after a crash the source resumes right after that row. The exception is a row
+         *     that becomes visible more than `lag_ms` after a row with a greater value of `column`: it is not read.
          */
         SqlSourceBinding: {
             /**
@@ -14063,13 +14089,14 @@ export interface components {
          * @description Reads events from standard input, one per line: `cat orders.jsonl | penstock run pipeline.yaml`.
          *
          *     The pipeline ends as `completed` at the end of the input. Only `penstock run` has a standard input, so a
-         *     server refuses this source. Lines are kept in the pipeline's own stream before they are processed: what
-         *     was read is not lost by a kill, and is processed by the next run. Standard input cannot be read again, so
-         *     the next run reads what is piped into it then. `--fresh` deletes lines that earlier runs have kept.
+         *     server rejects this source. Lines are stored in the pipeline's own stream before they are processed:
+         *     stored lines survive a kill and are processed by the next run. Standard input can't be read again, so
+         *     apart from stored lines, the next run reads only the input that is piped into it then. `--fresh` deletes
+         *     lines stored by earlier runs.
          *
-         *     `json` is an object per line, and `csv` has a header and follows RFC 4180; both need a `schema` and are
-         *     decoded by the same rule as what is sent to a stream. A line that does not fit goes to the dead letters.
-         *     `text` gives a column `value`.
+         *     `json` is one object per line, and `csv` has a header and follows RFC 4180; both need a `schema` and are
+         *     decoded by the same rules as events sent to a stream. A line that doesn't match the schema goes to the
+         *     dead letters. `text` yields a column `value`.
          */
         StdinSource: {
             /**
@@ -14117,13 +14144,14 @@ export interface components {
          * @description Reads events from standard input, one per line: `cat orders.jsonl | penstock run pipeline.yaml`.
          *
          *     The pipeline ends as `completed` at the end of the input. Only `penstock run` has a standard input, so a
-         *     server refuses this source. Lines are kept in the pipeline's own stream before they are processed: what
-         *     was read is not lost by a kill, and is processed by the next run. Standard input cannot be read again, so
-         *     the next run reads what is piped into it then. `--fresh` deletes lines that earlier runs have kept.
+         *     server rejects this source. Lines are stored in the pipeline's own stream before they are processed:
+         *     stored lines survive a kill and are processed by the next run. Standard input can't be read again, so
+         *     apart from stored lines, the next run reads only the input that is piped into it then. `--fresh` deletes
+         *     lines stored by earlier runs.
          *
-         *     `json` is an object per line, and `csv` has a header and follows RFC 4180; both need a `schema` and are
-         *     decoded by the same rule as what is sent to a stream. A line that does not fit goes to the dead letters.
-         *     `text` gives a column `value`.
+         *     `json` is one object per line, and `csv` has a header and follows RFC 4180; both need a `schema` and are
+         *     decoded by the same rules as events sent to a stream. A line that doesn't match the schema goes to the
+         *     dead letters. `text` yields a column `value`.
          */
         StdinSourceBinding: {
             /**
@@ -14188,13 +14216,13 @@ export interface components {
          * StdoutSinkBinding
          * @description Writes each event as a line to standard output, for pipes such as `penstock run FILE | jq .id`.
          *
-         *     Only `penstock run` has a standard output to pipe, so a server refuses this sink. Progress and logs go to
+         *     Only `penstock run` has a standard output to pipe, so a server rejects this sink. Progress and logs go to
          *     standard error. If the reader closes the pipe, as `head -1` does, the run ends with exit code 0; events
-         *     that were not written stay for the next run. `csv` has a header line and follows RFC 4180; `text` takes
-         *     one STRING column. An event that `csv` or `text` has no line for, such as a text with a line end, goes to
-         *     the dead letters.
+         *     that were not written are delivered by the next run. `csv` has a header line and follows RFC 4180; `text`
+         *     accepts one STRING column. An event that `csv` or `text` can't represent as a line, such as a `text` value
+         *     with a line break, goes to the dead letters.
          *
-         *     Delivery is at-least-once: a batch that is repeated after a failure is written again.
+         *     Delivery is at-least-once: a batch that is retried after a failure is written again.
          */
         StdoutSinkBinding: {
             /**
@@ -14257,13 +14285,13 @@ export interface components {
          * StdoutSinkEntry
          * @description Writes each event as a line to standard output, for pipes such as `penstock run FILE | jq .id`.
          *
-         *     Only `penstock run` has a standard output to pipe, so a server refuses this sink. Progress and logs go to
+         *     Only `penstock run` has a standard output to pipe, so a server rejects this sink. Progress and logs go to
          *     standard error. If the reader closes the pipe, as `head -1` does, the run ends with exit code 0; events
-         *     that were not written stay for the next run. `csv` has a header line and follows RFC 4180; `text` takes
-         *     one STRING column. An event that `csv` or `text` has no line for, such as a text with a line end, goes to
-         *     the dead letters.
+         *     that were not written are delivered by the next run. `csv` has a header line and follows RFC 4180; `text`
+         *     accepts one STRING column. An event that `csv` or `text` can't represent as a line, such as a `text` value
+         *     with a line break, goes to the dead letters.
          *
-         *     Delivery is at-least-once: a batch that is repeated after a failure is written again.
+         *     Delivery is at-least-once: a batch that is retried after a failure is written again.
          */
         StdoutSinkEntry: {
             /**
@@ -14312,7 +14340,7 @@ export interface components {
         };
         /**
          * StepExpectation
-         * @description What a step should do.
+         * @description Expectations about a step.
          */
         StepExpectation: {
             /**
@@ -14360,7 +14388,7 @@ export interface components {
         };
         /**
          * Store
-         * @description Access to an object store. Fields are those of S3; another store is set up with `options`.
+         * @description Access to an object store. The fields are for S3; configure other stores with `options`.
          */
         Store: {
             /**
@@ -14409,7 +14437,7 @@ export interface components {
         };
         /**
          * StreamBuffer
-         * @description The bounded buffer before the log, and what happens to an append that finds no room.
+         * @description The bounded buffer before the log, and the handling of appends while it is full.
          */
         StreamBuffer: {
             /**
@@ -14474,13 +14502,13 @@ export interface components {
          * StreamSinkBinding
          * @description Appends each batch to a stream.
          *
-         *     Delivery is exactly-once: a batch enters the stream whole, and one that is repeated after a crash is
-         *     recognised by its number and not appended again. A typed stream takes the columns it has, by name; they
-         *     may be narrower, and those that are missing are null. An event that lacks a column which is NOT NULL goes
-         *     to the dead letters. A raw stream takes a `value`, with `key` and `headers` if they are there; without a
-         *     `value`, the whole event as a JSON object. In both, `_key` and `_headers` become the key and the headers
-         *     of the event; without them it keeps those it came with. A full stream makes the pipeline wait, or drops
-         *     and counts, as the stream's own settings say.
+         *     Delivery is exactly-once: a batch is appended atomically, and a batch that is retried after a crash is
+         *     recognized by its number and not appended again. Columns are matched to those of a typed stream by name;
+         *     their types may be narrower, and missing columns are NULL. An event with NULL in a NOT NULL column goes to
+         *     the dead letters. A raw stream stores the column `value`, with `key` and `headers` if present; without a
+         *     `value`, it stores the whole event as a JSON object. In both kinds of stream, `_key` and `_headers` become
+         *     the key and the headers of the event; without them the event keeps those it arrived with. When the stream
+         *     is full, its settings determine whether the pipeline waits or events are dropped and counted.
          */
         StreamSinkBinding: {
             /**
@@ -14535,13 +14563,13 @@ export interface components {
          * StreamSinkEntry
          * @description Appends each batch to a stream.
          *
-         *     Delivery is exactly-once: a batch enters the stream whole, and one that is repeated after a crash is
-         *     recognised by its number and not appended again. A typed stream takes the columns it has, by name; they
-         *     may be narrower, and those that are missing are null. An event that lacks a column which is NOT NULL goes
-         *     to the dead letters. A raw stream takes a `value`, with `key` and `headers` if they are there; without a
-         *     `value`, the whole event as a JSON object. In both, `_key` and `_headers` become the key and the headers
-         *     of the event; without them it keeps those it came with. A full stream makes the pipeline wait, or drops
-         *     and counts, as the stream's own settings say.
+         *     Delivery is exactly-once: a batch is appended atomically, and a batch that is retried after a crash is
+         *     recognized by its number and not appended again. Columns are matched to those of a typed stream by name;
+         *     their types may be narrower, and missing columns are NULL. An event with NULL in a NOT NULL column goes to
+         *     the dead letters. A raw stream stores the column `value`, with `key` and `headers` if present; without a
+         *     `value`, it stores the whole event as a JSON object. In both kinds of stream, `_key` and `_headers` become
+         *     the key and the headers of the event; without them the event keeps those it arrived with. When the stream
+         *     is full, its settings determine whether the pipeline waits or events are dropped and counted.
          */
         StreamSinkEntry: {
             /**
@@ -14590,13 +14618,13 @@ export interface components {
          * StreamSource
          * @description Reads a stream: `value`, `key` and `headers` of raw events, or the columns of a typed stream.
          *
-         *     Each pipeline reads at its own pace and has a cursor of its own, which is kept over restarts. With
-         *     `metadata` each event has its `_offset` and the `_time` it was appended as well, and in a typed stream its
-         *     `_key` and `_headers`. Events that were removed before they were read, or cannot be read any more, are
+         *     Each pipeline reads at its own pace with its own cursor, which survives restarts. With `metadata`, each
+         *     event also has its `_offset` and the `_time` at which it was appended, and in a typed stream its `_key`
+         *     and `_headers`. Events that were removed before they were read, or that are no longer readable, are
          *     skipped and counted, or fail the pipeline (`gap: fail`).
          *
-         *     With `until` the pipeline has an end: it reads what is there before that position when it begins, and is
-         *     then completed.
+         *     With `until` the pipeline is finite: it reads the events that exist before that position when it starts,
+         *     and then ends as `completed`.
          */
         StreamSource: {
             /**
@@ -14640,13 +14668,13 @@ export interface components {
          * StreamSourceBinding
          * @description Reads a stream: `value`, `key` and `headers` of raw events, or the columns of a typed stream.
          *
-         *     Each pipeline reads at its own pace and has a cursor of its own, which is kept over restarts. With
-         *     `metadata` each event has its `_offset` and the `_time` it was appended as well, and in a typed stream its
-         *     `_key` and `_headers`. Events that were removed before they were read, or cannot be read any more, are
+         *     Each pipeline reads at its own pace with its own cursor, which survives restarts. With `metadata`, each
+         *     event also has its `_offset` and the `_time` at which it was appended, and in a typed stream its `_key`
+         *     and `_headers`. Events that were removed before they were read, or that are no longer readable, are
          *     skipped and counted, or fail the pipeline (`gap: fail`).
          *
-         *     With `until` the pipeline has an end: it reads what is there before that position when it begins, and is
-         *     then completed.
+         *     With `until` the pipeline is finite: it reads the events that exist before that position when it starts,
+         *     and then ends as `completed`.
          */
         StreamSourceBinding: {
             /**
@@ -14730,17 +14758,17 @@ export interface components {
         };
         /**
          * SyslogSource
-         * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
+         * @description Listens for syslog messages in the formats RFC 5424 and RFC 3164, over UDP, TCP or TLS.
          *
-         *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
-         *     are on their way when the process ends are lost, unless their sender notices. When the
-         *     pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
-         *     system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
+         *     Syslog has no acknowledgments. A message that the source has read is stored on disk right away; messages
+         *     in transit when the process ends are lost, unless the sender notices. When the pipeline can't keep up,
+         *     senders over TCP and TLS are blocked. UDP datagrams are held in a buffer of the operating system
+         *     (`buffer_bytes`); datagrams that exceed the buffer are counted as dropped by the pipeline's input stream.
          *
          *     The columns are `facility` and `severity` by name, `priority` as a number, `time`, `host`, `app`,
-         *     `procid`, `msgid`, `data` (the structured data: id → name → value), `message`, `raw` (the message as it
-         *     came) and `peer` (the address of the sender). A message that can't be parsed is not lost: its text is in
-         *     `message`, and `malformed` says what is wrong.
+         *     `procid`, `msgid`, `data` (the structured data: id → name → value), `message`, `raw` (the message as
+         *     received) and `peer` (the address of the sender). A message that can't be parsed is not lost: its text is
+         *     in `message`, and `malformed` states the reason.
          */
         SyslogSource: {
             /**
@@ -14794,17 +14822,17 @@ export interface components {
         };
         /**
          * SyslogSourceBinding
-         * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
+         * @description Listens for syslog messages in the formats RFC 5424 and RFC 3164, over UDP, TCP or TLS.
          *
-         *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
-         *     are on their way when the process ends are lost, unless their sender notices. When the
-         *     pipeline can't keep up, senders by TCP and TLS have to wait. Datagrams by UDP wait in a buffer of the
-         *     system (`buffer_bytes`), and those that do not fit are counted as dropped by the pipeline's input stream.
+         *     Syslog has no acknowledgments. A message that the source has read is stored on disk right away; messages
+         *     in transit when the process ends are lost, unless the sender notices. When the pipeline can't keep up,
+         *     senders over TCP and TLS are blocked. UDP datagrams are held in a buffer of the operating system
+         *     (`buffer_bytes`); datagrams that exceed the buffer are counted as dropped by the pipeline's input stream.
          *
          *     The columns are `facility` and `severity` by name, `priority` as a number, `time`, `host`, `app`,
-         *     `procid`, `msgid`, `data` (the structured data: id → name → value), `message`, `raw` (the message as it
-         *     came) and `peer` (the address of the sender). A message that can't be parsed is not lost: its text is in
-         *     `message`, and `malformed` says what is wrong.
+         *     `procid`, `msgid`, `data` (the structured data: id → name → value), `message`, `raw` (the message as
+         *     received) and `peer` (the address of the sender). A message that can't be parsed is not lost: its text is
+         *     in `message`, and `malformed` states the reason.
          */
         SyslogSourceBinding: {
             /**
@@ -14903,7 +14931,7 @@ export interface components {
         };
         /**
          * TaskOutput
-         * @description One stream a task publishes to.
+         * @description One stream that a task publishes to.
          */
         TaskOutput: {
             /**
@@ -14965,12 +14993,13 @@ export interface components {
         };
         /**
          * ThrottleProcessorEntry
-         * @description Lets at most so many events pass a second, over all batches of the flow that one machine works on.
+         * @description Limits events to `rate` per second, across all batches of the flow on one machine.
          *
-         *     With `mode: delay` events wait, and so does what is before them, up to the source. A batch goes on when
-         *     its last event may: for a low rate, set `batch: {max_events: …}` to about what passes in a second. With
-         *     `mode: drop` what is too much is left out and counted as dropped: which events these are depends on the
-         *     clock and on the batches, so a test run, which is one batch, may keep others. A test run delays nothing.
+         *     With `mode: delay`, events wait, which slows down all earlier steps and the source. A batch continues when
+         *     its last event may pass: for a low rate, set `batch: {max_events: …}` to about the number of events per
+         *     second. With `mode: drop`, events above the rate are dropped and counted. Which events are dropped depends
+         *     on the clock and on the batches, so a test run, which is one batch, may keep other events. A test run
+         *     delays nothing.
          */
         ThrottleProcessorEntry: {
             /**
@@ -15006,7 +15035,7 @@ export interface components {
         };
         /**
          * Tls
-         * @description Encrypted connections. Files are read where the flow runs.
+         * @description Encrypted connections. Files are read on the worker that runs the flow.
          */
         Tls: {
             /**
@@ -15036,15 +15065,16 @@ export interface components {
         };
         /**
          * ValidateProcessorEntry
-         * @description Checks events, by a JSON Schema or by conditions, and handles those that fail.
+         * @description Validates events with conditions or with a JSON Schema.
          *
-         *     A condition is failed if it is false, NULL or raises an error. The JSON Schema is that of the event as one
-         *     JSON object, in which columns that are NULL are missing; with `field` it is that of the JSON in this
-         *     column, text or a struct. References to other documents are not followed.
+         *     An event fails a condition that is false, NULL or raises an error. The JSON Schema applies to the event as
+         *     one JSON object, without columns that are NULL; with `field`, it applies to the JSON in this column, text
+         *     or a struct. References to other documents are not followed.
          *
-         *     What fails is sent to the dead letters with the names of the conditions, or the places in the JSON; or it
-         *     is dropped and counted; or it fails the pipeline; or it goes on with a column `tag` that has the names,
-         *     empty for events that fail nothing.
+         *     `on_fail` determines what happens to an event that fails: it goes to the dead letters with the names of
+         *     the conditions or the places in the JSON (`dead_letter`), is dropped and counted (`drop`), fails the
+         *     pipeline (`fail`), or continues with its failures in the column that `tag` names, which is empty for
+         *     events that pass (`tag`).
          */
         ValidateProcessorEntry: {
             /**
@@ -15213,14 +15243,15 @@ export interface components {
         };
         /**
          * WebsocketSource
-         * @description Connects to a WebSocket server; each message that it sends is an event.
+         * @description Connects to a WebSocket server and reads each message from the server as an event.
          *
-         *     The protocol has no positions, so that nothing can be asked for again: messages that the server sends
-         *     while the source is not connected are lost to it (at-most-once), and so are the last milliseconds of
-         *     messages when its process is killed. Messages that are stored in the input stream of the flow are not
-         *     lost. After a lost connection the source connects and subscribes again.
+         *     The protocol has no positions, so messages can't be requested again. Messages that the server sends while
+         *     the source is not connected are lost (at-most-once), and so are messages received in the last milliseconds
+         *     before the process is killed. Messages that are stored in the input stream of the flow are not lost. When
+         *     the connection is lost, the source reconnects and subscribes again.
          *
-         *     While the input stream is full, nothing is read from the connection. A server may close it then.
+         *     While the input stream is full, the source reads nothing from the connection. The server may then close
+         *     the connection.
          */
         WebsocketSource: {
             /**
@@ -15323,14 +15354,15 @@ export interface components {
         };
         /**
          * WebsocketSourceBinding
-         * @description Connects to a WebSocket server; each message that it sends is an event.
+         * @description Connects to a WebSocket server and reads each message from the server as an event.
          *
-         *     The protocol has no positions, so that nothing can be asked for again: messages that the server sends
-         *     while the source is not connected are lost to it (at-most-once), and so are the last milliseconds of
-         *     messages when its process is killed. Messages that are stored in the input stream of the flow are not
-         *     lost. After a lost connection the source connects and subscribes again.
+         *     The protocol has no positions, so messages can't be requested again. Messages that the server sends while
+         *     the source is not connected are lost (at-most-once), and so are messages received in the last milliseconds
+         *     before the process is killed. Messages that are stored in the input stream of the flow are not lost. When
+         *     the connection is lost, the source reconnects and subscribes again.
          *
-         *     While the input stream is full, nothing is read from the connection. A server may close it then.
+         *     While the input stream is full, the source reads nothing from the connection. The server may then close
+         *     the connection.
          */
         WebsocketSourceBinding: {
             /**
@@ -15451,31 +15483,31 @@ export interface components {
         };
         /**
          * WindowProcessorEntry
-         * @description Puts the events of a stretch of time together.
+         * @description Groups events into windows of time.
          *
-         *     - `tumbling`: windows of `size`, one after the other.
+         *     - `tumbling`: consecutive windows of `size`.
          *     - `hopping`, also called `sliding`: windows of `size` that begin every `slide`, so an event is in several.
-         *     - `session`: as long as no more than `gap` lies between two events.
+         *     - `session`: lasts as long as no more than `gap` lies between two events.
          *
-         *     Windows are counted from 1970-01-01T00:00Z, moved by `offset`. Each combination of `keys` has its own. The
-         *     result has `window_start`, `window_end`, the keys, and what `aggregates` say; with `emit: events` it is
-         *     the events themselves with these two columns before them, in the order of time, and a step in JavaScript
-         *     or Python that follows gets all events of a window as one batch. The key of an event that a window makes
-         *     is the value of `keys`, if that is one column.
+         *     Windows are aligned to 1970-01-01T00:00Z, shifted by `offset`. Each combination of `keys` has its own
+         *     windows. The output has `window_start`, `window_end`, the keys and the `aggregates`. With `emit: events`,
+         *     the output is the events themselves, in the order of time, with these two columns first; a JavaScript or
+         *     Python step that follows gets all events of a window as one batch. The key of an aggregated event is the
+         *     value of `keys`, if that is one column.
          *
-         *     A window is closed for an event if one that was read before it is later than the end of the window by
-         *     `allowed_lateness` or more. An event counts in those of its windows that are not closed; if all of them
-         *     are, it is late: it is counted, and kept in the stream `late`, if that is named. A session is closed for
-         *     an event if one that was read before it is later by `gap` and `allowed_lateness` or more. This is decided
-         *     event by event, so neither the clock nor how events are cut into batches has a part in it: a test run, a
-         *     backlog and live data give the same windows.
+         *     A window is closed for an event if an event that was read before it is later than the end of the window by
+         *     `allowed_lateness` or more. An event is added to its windows that are not closed. If all of them are
+         *     closed, the event is late: it is counted, and stored in the stream `late`, if that is set. A session is
+         *     closed for an event if an event that was read before it is later by `gap` plus `allowed_lateness` or more.
+         *     This is decided event by event, so neither the clock nor batch boundaries affect the result: a test run, a
+         *     backlog and live data produce the same windows.
          *
-         *     A window goes on once the latest event is past its end by `allowed_lateness`, a session by `gap` more, and
-         *     all of them at the end of a finite input. Windows of system time are closed by the clock too, within a few
-         *     seconds. An event without a time goes to the dead letters.
+         *     A window is output once the latest event is past its end by `allowed_lateness`, a session by another
+         *     `gap`, and all windows at the end of a finite input. Windows of system time are also closed by the clock,
+         *     within a few seconds. An event without a time goes to the dead letters.
          *
-         *     The time of a window may be the `window_end` of one before it, also under another name. It counts in the
-         *     window that it ends in: 22:11:00 is the end of something in the window from 22:10 to 22:11.
+         *     The `time` of a window can be the `window_end` of an earlier window, also under another name. An end
+         *     counts in the window that it closes: 22:11:00 counts in the window from 22:10 to 22:11.
          */
         WindowProcessorEntry: {
             /**
