@@ -25,7 +25,7 @@ SUCCESS = range(200, 300)
 
 
 class Retry(Spec):
-    """Retries of failed calls."""
+    """The retry policy of HTTP calls."""
 
     attempts: int = Field(default=3, ge=1, description="Maximum number of attempts.")
     statuses: list[int] = Field(
