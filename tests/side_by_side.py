@@ -47,7 +47,7 @@ ONCE = {
 them on these connectors, `make nightly` on all."""
 
 
-RARE = {"object_store", "iceberg_catalog"}
+RARE = {"object_store", "hdfs", "iceberg_catalog"}
 """Servers that have to be built, or take long to start, for a few tests."""
 
 BY_NIGHT = {

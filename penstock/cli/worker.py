@@ -124,6 +124,9 @@ def worker(
         _write_phase(phase_file, "connecting")
         control = rest.result()
         from penstock.control.fleet.worker import Worker
+        from penstock.engine.runtime.storage import require_storage
+
+        require_storage(spark, session)
 
         if standby:
             _warm_up(spark)  # before it registers: a standby that is cold saves little time
