@@ -73,7 +73,7 @@ BY_NIGHT = {
 }
 """Tests that keep all cores busy for minutes. Others show the same by day, with fewer kills or steps."""
 
-BY_DAY = {"test_a_pipeline_to_an_object_store_and_back"}
+BY_DAY = {"test_a_pipeline_to_an_object_store_and_back", "test_a_file_in_s3_is_never_replaced"}
 """Tests that `make test` runs all the same."""
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
-from tests.product import Product
+import httpx
 
 SCHEMA = "n BIGINT, customer STRING, at TIMESTAMP"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 CUSTOMERS, STEP_MS, WINDOW_S = 7, 100, 10
+
+
+class Served(Protocol):
+    """A Penstock that is used over HTTP."""
+
+    client: httpx.Client
 
 
 def order(n: int) -> dict[str, Any]:
@@ -18,13 +24,13 @@ def order(n: int) -> dict[str, Any]:
     return {"n": n, "customer": f"c{n % CUSTOMERS}", "at": at.isoformat()}
 
 
-def send(product: Product, first: int, end: int) -> None:
+def send(product: Served, first: int, end: int) -> None:
     """Append orders to the stream `orders`."""
     answer = product.client.post("/streams/orders/events", json=[order(n) for n in range(first, end)])
     assert answer.status_code in (200, 201), answer.text
 
 
-def make_stream(product: Product, name: str, schema: str | None = None) -> None:
+def make_stream(product: Served, name: str, schema: str | None = None) -> None:
     document = {"kind": "Stream", "metadata": {"name": name}, "spec": {"schema": schema} if schema else {}}
     answer = product.client.post("/streams", json=document)
     assert answer.status_code == 201, answer.text
@@ -91,7 +97,7 @@ def doubles(count: int) -> list[tuple[int, int]]:
     return [(n, 2 * n) for n in range(count) if n % 5]
 
 
-def events_in(product: Product, stream: str) -> list[Any]:
+def events_in(product: Served, stream: str) -> list[Any]:
     """The columns of all events of a stream, or their values if it has no schema."""
     found: list[Any] = []
     position = 0

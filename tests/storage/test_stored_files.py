@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.control.fleet.lifecycle import Keeper
 from penstock.engine.runtime.storage import MANAGER, require_storage, storage_properties
 from penstock.errors import PenstockError, Problem
 from penstock.settings import Settings, load
 from penstock.spark.driver import hadoop_configuration
 from penstock.spark.jars import use_jars
 from penstock.spark.stored_files import StoredFiles, install_s3_manager
+from tests.engine.faults import SCHEMA, from_stream, numbers, wait_for
+from tests.flows import Streams, running
 from tests.hdfs_server import Hdfs
 from tests.s3_server import PASSWORD, S3, USER
 from tests.servers import free_port
@@ -118,6 +122,33 @@ def test_storage_in_s3_that_cannot_be_used(spark: SparkSession, object_store: S3
 
 def test_storage_in_hdfs_that_cannot_be_used(spark: SparkSession, hdfs: Hdfs) -> None:
     assert refusal(spark, settings_of(f"hdfs://127.0.0.1:{free_port()}/x")).code == "store_unreachable"
+
+
+def test_a_flow_waits_while_its_storage_is_away(
+    spark: SparkSession, object_store: S3, tmp_path: Path
+) -> None:
+    streams, settings = Streams(tmp_path), s3_settings(object_store, object_store.bucket())
+    log = streams.make("in", schema=SCHEMA)
+    restart = {"max_attempts": 2, "backoff_ms": 50, "max_backoff_ms": 100}
+    flow = from_stream(tmp_path, streams, {"lake": {}}, restart=restart)
+    with session(spark, settings) as made:
+        require_storage(made, settings)
+        checkpoint = f"{settings.checkpoint_url}/test/1234/key"
+        kept = Keeper("test", lambda: flow.flow({}), made, lambda _: checkpoint)
+        log.append(numbers(0, 10))
+        with running(kept):
+            wait_for("the first batch", lambda: len(flow.ids("lake")) == 10)
+            object_store.kill()
+            try:
+                log.append(numbers(10, 10))
+                wait_for("more attempts than a flow has", lambda: len(kept.state.attempts) > 3)
+                error = kept.state.error
+            finally:
+                object_store.start()
+            wait_for("the second batch", lambda: len(flow.ids("lake")) >= 20)
+    assert error is not None
+    assert (error["code"], error["path"]) == ("store_unreachable", "storage.url")
+    assert flow.ids("lake") == list(range(20)), "each once"
 
 
 @pytest.mark.slow
