@@ -22,6 +22,7 @@ LONGEST = (
     "tests/web/",
     "tests/crash/",
     "tests/cluster/",
+    "tests/storage/",
     "tests/oracle/test_nexmark.py",
     "tests/oracle/test_state.py",
     "tests/docs/test_clone.py",

@@ -29,10 +29,13 @@ class StoredFiles:
         managers = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
         self._files = managers.create(self._path(self._url), configuration)
+        self._made = False
 
     def add(self, name: str, content: bytes) -> bool:
         """Store a new file; false if there is one of this name."""
-        self._files.mkdirs(self._path(self._url))
+        if not self._made:
+            self._files.mkdirs(self._path(self._url))
+            self._made = True
         out = self._files.createAtomic(self._at(name), False)
         try:
             out.write(content)

@@ -88,6 +88,20 @@ def test_checkpoints_in_s3_survive_a_kill(object_store: S3, tmp_path: Path) -> N
     assert not [file for file in flows.rglob("*") if file.name.endswith(".tmp")]
 
 
+def test_a_server_shows_why_its_worker_cannot_use_the_storage(object_store: S3, tmp_path: Path) -> None:
+    write_settings(tmp_path, "s3a://no-such-bucket/flows", **{"hadoop.fs.s3a.endpoint": object_store.url})
+    product = Product(tmp_path, env=login())
+    try:
+        product.listen()
+        wait_for("the reason", lambda: "bucket_not_found" in product.client.get("/readyz").text)
+        answer = product.client.get("/readyz").text
+        assert "storage.url" in answer
+        assert "Traceback" not in answer
+        assert PASSWORD not in (product.runner.home / "logs" / "worker-1.log").read_text()
+    finally:
+        product.close()
+
+
 def test_checkpoints_in_hdfs_survive_a_kill(hdfs: Hdfs, tmp_path: Path) -> None:
     write_settings(tmp_path, f"{hdfs.directory()}/flows")
     survives_a_kill(tmp_path, {})

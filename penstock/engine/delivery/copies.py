@@ -124,12 +124,14 @@ class Copies:
         assert self._ledger is not None
         saved = self._ledger.missed_changes, self._beside()  # before: later changes count
         number = self._number + 1
-        if not self._place.add(_name(number), self._packed()) or self._newest() != number:
+        added = self._place.add(_name(number), self._packed())
+        present = self._numbers()
+        if not added or max(present) != number:
             # The second: the number was free again, since the copies around it were removed.
             raise Suspended("another worker has this flow: it has stored a newer copy of the ledger")
         self._number, self._saved = number, saved
         self._note(number)
-        for old in self._numbers():
+        for old in present:
             if old <= number - KEPT:
                 self._place.remove(_name(old))
 
