@@ -14,6 +14,7 @@ import pytest
 from _pytest.nodeid import NodeId
 from xdist.remote import Producer
 
+from tests.hdfs_server import Hdfs
 from tests.iceberg_server import RestCatalog
 from tests.java import CACHE, make_archive
 from tests.kafka_server import Kafka, kafka
@@ -38,6 +39,7 @@ sys.dont_write_bytecode = False
 
 SERVERS = {
     "object_store",
+    "hdfs",
     "iceberg_catalog",
     "replicating",
     "mariadb_server",
@@ -156,6 +158,13 @@ def nats_server() -> Iterator[Nats]:
 def object_store() -> Iterator[S3]:
     """A real S3 server that lives as long as the test session."""
     with S3.run() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[Hdfs]:
+    """A real HDFS that lives as long as the test session."""
+    with Hdfs.run() as started:
         yield started
 
 

@@ -22,6 +22,7 @@ LONGEST = (
     "tests/web/",
     "tests/crash/",
     "tests/cluster/",
+    "tests/storage/",
     "tests/oracle/test_nexmark.py",
     "tests/oracle/test_state.py",
     "tests/docs/test_clone.py",
@@ -47,7 +48,7 @@ ONCE = {
 them on these connectors, `make nightly` on all."""
 
 
-RARE = {"object_store", "iceberg_catalog"}
+RARE = {"object_store", "hdfs", "iceberg_catalog"}
 """Servers that have to be built, or take long to start, for a few tests."""
 
 BY_NIGHT = {
@@ -93,7 +94,7 @@ BY_NIGHT = {
 }
 """Tests that keep all cores busy for minutes. Others show the same by day, with fewer kills or steps."""
 
-BY_DAY = {"test_a_pipeline_to_an_object_store_and_back"}
+BY_DAY = {"test_a_pipeline_to_an_object_store_and_back", "test_a_file_in_s3_is_never_replaced"}
 """Tests that `make test` runs all the same."""
 
 

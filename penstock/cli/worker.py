@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -123,7 +124,13 @@ def worker(
     with spark_session(session, warm=not questions) as spark:
         _write_phase(phase_file, "connecting")
         control = rest.result()
+        from penstock.control.fleet.progress import stored_home_id
         from penstock.control.fleet.worker import Worker
+        from penstock.engine.runtime.storage import require_storage
+
+        require_storage(spark, session)
+        if control.home and (shared := stored_home_id(settings, spark)) is not None:
+            control = replace(control, home=shared)
 
         if standby:
             _warm_up(spark)  # before it registers: a cold standby saves little time

@@ -38,6 +38,9 @@ class Site:
     shared: bool = False
     """Whether other machines share the directory `state`."""
 
+    copies: str | None = None
+    """URL of the copies of that directory's files, with which another machine can continue the flow."""
+
     behind_bytes: int = 1024**3
     """The maximum bytes to store for a sink that is behind, if its events cannot be read again."""
 

@@ -185,12 +185,14 @@ ERRORS = (
         ),
         "store_login",
     ),
+    (re.compile(r"AccessControlException"), "store_denied"),
     (re.compile(r"UnknownHostException"), "unknown_host"),
     (
         re.compile(
             r"ConnectException|Connection refused|ConnectTimeout|SocketTimeout|ApiCallTimeout|NoHttpResponse|"
             r"Connection reset|SSLException|SSLHandshake|Unable to execute HTTP request|"
-            r"Acquire operation took longer|AWSServiceThrottled|AWSStatus500|Status Code: 50\d"
+            r"Acquire operation took longer|AWSServiceThrottled|AWSStatus500|Status Code: 50\d|"
+            r"SafeModeException|StandbyException|could only be written to \d+ of"
         ),
         "store_unreachable",
     ),
@@ -199,10 +201,15 @@ ERRORS = (
 """Patterns of exception texts, and the codes of their problems."""
 
 
+def error_code(text: str) -> str | None:
+    """The code of the problem behind the text of an exception; None if a store has not caused it."""
+    return next((code for pattern, code in ERRORS if pattern.search(text)), None)
+
+
 def explained(text: str, path: str, store: Store | None) -> PenstockError | None:
     """The error for the text of an exception at a path; None if it is unrelated to the object store."""
     scheme = scheme_of(path)
-    code = next((code for pattern, code in ERRORS if pattern.search(text)), None)
+    code = error_code(text)
     if not scheme or code is None:
         return None
     place = urlparse(path).netloc
@@ -216,6 +223,9 @@ def explained(text: str, path: str, store: Store | None) -> PenstockError | None
         message = f"{where} denies access to '{place}'"
         hint = "check access_key and secret_key, and the permissions of the user on the bucket"
         return Invalid(Problem(code=code, message=message, path="store", hint=hint))
+    if code == "store_denied":
+        message, hint = f"the worker may not access {path}", "change the permissions of the directory"
+        return Invalid(Problem(code=code, message=message, path="path", hint=hint))
     message, hint = (
         f"no response from {where}",
         "check the endpoint, and that it is reachable from the worker",

@@ -416,7 +416,9 @@ class Service:
             )
             hint = "start a worker with the same home there"
             raise Unavailable(Problem(code="worker_away", message=message, hint=hint))
-        return found[0]
+        # Of machines that share only a URL, the one that runs the flow has its newest files.
+        holder = record.flow.worker if record.flow else None
+        return next((worker for worker in found if worker.id == holder), found[0])
 
     def drain_worker(self, start: str) -> WorkerInfo:
         """Drain the worker whose id starts with `start`: it accepts no more flows and releases its own."""

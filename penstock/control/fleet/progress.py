@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,13 @@ from penstock.engine.runtime.checkpoints import KEY, memory_of, position_of
 from penstock.frames.site import Site
 from penstock.policy import Policy
 from penstock.settings import Settings
+from penstock.spark.stored_files import StoredFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+COPIES, HOME_ID = "copies", "home.id"
+"""Names at the URL of checkpoints: of the directory with a flow's copies, and of the file with the id."""
 
 
 def state_directory(settings: Settings, record: Record) -> str:
@@ -40,6 +45,28 @@ def shared_directory(settings: Settings) -> Path | None:
     url = settings.checkpoint_url
     seen = is_local(url) and is_seen(url, settings.storage.shared)
     return Path(local_path(url)) if seen else None
+
+
+def can_move(settings: Settings) -> bool:
+    """Whether a worker on another machine can continue the flows of a worker with these settings."""
+    return not is_local(settings.checkpoint_url) or shared_directory(settings) is not None
+
+
+def copies_of(settings: Settings, record: Record) -> str | None:
+    """The URL of the copies of a flow's own files, if they are local while its checkpoints are not."""
+    directory = state_directory(settings, record)
+    return None if is_local(directory) else f"{directory}/{COPIES}"
+
+
+def stored_home_id(settings: Settings, spark: SparkSession) -> str | None:
+    """The id of the place of checkpoints, if it is at a URL: flows move among the workers that have it."""
+    if is_local(settings.checkpoint_url):
+        return None
+    files = StoredFiles(spark, settings.checkpoint_url)
+    files.add(HOME_ID, str(uuid.uuid4()).encode())  # unless another worker was first
+    found = files.read(HOME_ID)
+    assert found is not None
+    return found.decode()
 
 
 def flow_name(record: Record) -> str:
@@ -105,11 +132,14 @@ def forget_checkpoints(settings: Settings, record: Record, spark: SparkSession |
             storage.remove(path)
 
 
-def remove_state(settings: Settings, record: Record) -> None:
-    """Delete the progress of a deleted flow. On remote storage it is retained; its name is never reused."""
-    directory = state_directory(settings, record)
-    if is_local(directory):
-        shutil.rmtree(local_path(directory), ignore_errors=True)
-        parent = Path(local_path(directory)).parent
-        if parent.is_dir() and not any(parent.iterdir()):
-            parent.rmdir()
+def remove_state(settings: Settings, record: Record, spark: SparkSession | None = None) -> None:
+    """Delete the progress of a deleted flow.
+
+    Without Spark, progress at a URL stays, under a name that is not used again.
+    """
+    own, directory = flow_directory(settings, record), state_directory(settings, record)
+    shutil.rmtree(own, ignore_errors=True)
+    if own.parent.is_dir() and not any(own.parent.iterdir()):
+        own.parent.rmdir()
+    if spark is not None and not is_local(directory):
+        storage_for(directory, spark).remove(directory)

@@ -25,6 +25,7 @@ from penstock.control.fleet.lifecycle import Keeper, State
 from penstock.control.fleet.progress import (
     checkpoint_of,
     checkpoints_of,
+    copies_of,
     flow_name,
     remove_state,
     retire_others,
@@ -214,7 +215,9 @@ class Worker:
 
     def site(self, record: Record) -> Site:
         """The site of a flow in this worker."""
-        return replace(site_of(self.settings, self.streams, record), stream=self._place)
+        # Workers with the home of the server have the local files of its flows, too.
+        copies = copies_of(self.settings, record) if self.control.home else None
+        return replace(site_of(self.settings, self.streams, record), stream=self._place, copies=copies)
 
     def _log(self, record: Record) -> FlowLog:
         return flow_log(self.site(record))
@@ -257,7 +260,7 @@ class Worker:
                 if held.keeper.ended:
                     del self._held[uid]
                     if record is None and self.registry.find_by_uid(uid) is None:
-                        remove_state(self.settings, held.record)
+                        self._remove_state(held.record)
                         self.streams.forget_reader(flow_name(held.record))
                         self.streams.remove(held.record)
             elif held.keeper.ended:
@@ -273,6 +276,12 @@ class Worker:
                     self._take(record, versions[uid])
                 else:
                     self._release(record)
+
+    def _remove_state(self, record: Record) -> None:
+        try:
+            remove_state(self.settings, record, self.spark)
+        except Exception as error:  # nothing uses the name again
+            self._log(record).warning(f"the checkpoint of a deleted flow could not be removed: {error}")
 
     def _release(self, record: Record) -> None:
         """Release a flow, as untouched if it has no progress here: it may then start on another machine."""

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import httpx
 
 from penstock.control.fleet.control import Assignments, Control, RegistryAway
-from penstock.control.fleet.progress import shared_directory
+from penstock.control.fleet.progress import can_move, shared_directory
 from penstock.control.registry.documents import Documents
 from penstock.control.registry.records import Record
 from penstock.control.streams.logs import DEAD, HELD, Streams, input_of
@@ -151,14 +151,13 @@ class OwnStreams(Streams):
 
     Registered streams, and the input of a source that producers push to, are on the server's disk. Dead
     letters, and the input of a source that the worker reads itself, are on the worker's disk; if its flows
-    can move to another machine, since their progress is in a shared directory, they are on the server's disk
-    too.
+    can move to another machine, they are on the server's disk too.
     """
 
     def __init__(self, settings: Settings, registry: Documents, server: str) -> None:
         super().__init__(settings, registry)
         self._far = replace(self.home, root=settings.home / "server-streams", server=server)
-        self._own = self.home if shared_directory(settings) is None else self._far
+        self._own = self._far if can_move(settings) else self.home
 
     def all(self) -> Iterator[StreamPlace]:
         """The streams that this worker can access, and streams of flows on this machine."""

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.connectors.base import DeliveryId, Events, Sink
+from penstock.engine.delivery.copies import Copies
 from penstock.engine.delivery.events import ComputedEvents, TableEvents
 from penstock.engine.delivery.ledger import Gap, Ledger, Span
 from penstock.engine.plan.flow import Part
 from penstock.engine.plan.plan import Plan, plan_frame
 from penstock.engine.runtime.flow_log import NO_LOG, FlowLog
+from penstock.errors import Suspended
 from penstock.spark.tables import table_of
 from penstock.streams.files import Files
 
@@ -69,8 +71,16 @@ class Lost(Exception):
 class Backlog:
     """Stores the batches that the sinks of a flow have missed, and returns their events."""
 
-    def __init__(self, plan: Plan, spark: SparkSession, ledger: Ledger, log: FlowLog = NO_LOG) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        spark: SparkSession,
+        ledger: Ledger,
+        log: FlowLog = NO_LOG,
+        copies: Copies | None = None,
+    ) -> None:
         self._plan, self._spark, self._ledger, self._log = plan, spark, ledger, log
+        self._copies = copies
         site = plan.flow.site
         assert site.state is not None
         self.directory, self._most_bytes = site.state / DIRECTORY, site.behind_bytes
@@ -84,6 +94,8 @@ class Backlog:
         for path in self.directory.glob("*/*"):
             if str(path.relative_to(self.directory)) not in wanted:
                 path.unlink(missing_ok=True)
+        if self._copies is not None:
+            self._copies.tidy(wanted)
 
     def add(self, events: Events, delivery: DeliveryId, span: Span) -> bool:
         """Record that a sink missed a batch; false if the sink has acknowledged it since, or it is empty."""
@@ -103,6 +115,8 @@ class Backlog:
         if used + size > self._most_bytes:
             self.drop(file)
             return missed("lost", self._origin, events=number, why=FULL)
+        if self._copies is not None:
+            self._copies.keep(file, (self.directory / file).read_bytes())
         if missed("file", self._origin, file=file, size=size, events=number):
             return True
         self.drop(file)
@@ -130,11 +144,26 @@ class Backlog:
         events.compute(table_of)
         return events
 
+    def settle(self, file: str | None) -> None:
+        """After a missed batch was delivered or lost: let other machines know, then remove its file."""
+        if self._copies is not None:
+            try:
+                self._copies.save(only_missed=True)
+            except Suspended:
+                raise
+            except Exception as error:  # the next batch tries it again, and the next run removes the file
+                self._log.warning(f"the ledger could not be copied: {error}")
+                return
+        self.drop(file)
+
     def drop(self, file: str | None) -> None:
         """Remove a file that is no longer needed."""
-        if file is not None:
-            with contextlib.suppress(OSError):
-                (self.directory / file).unlink()
+        if file is None:
+            return
+        with contextlib.suppress(OSError):
+            (self.directory / file).unlink()
+        if self._copies is not None:
+            self._copies.drop(file)
 
     def _write(self, table: pa.Table, delivery: DeliveryId) -> tuple[str, int]:
         folder = hashlib.sha256(delivery.sink.encode()).hexdigest()[:12]
@@ -152,6 +181,11 @@ class Backlog:
         return str(path.relative_to(self.directory)), path.stat().st_size
 
     def _read(self, file: str) -> pa.Table:
+        if self._copies is not None and not (self.directory / file).exists():
+            content = self._copies.kept(file)
+            if content is None:
+                raise Lost("the file of the batch is gone")
+            return pa.ipc.open_file(pa.py_buffer(content)).read_all()
         try:
             with pa.OSFile(str(self.directory / file)) as source:
                 return pa.ipc.open_file(source).read_all()

@@ -12,6 +12,7 @@ from penstock.engine.delivery.attempts import backoff_s
 from penstock.engine.delivery.backlog import Backlog
 from penstock.engine.delivery.batch import MicroBatch
 from penstock.engine.delivery.commit import Commit
+from penstock.engine.delivery.copies import Copies
 from penstock.engine.delivery.ledger import NOTES, Ledger
 from penstock.engine.delivery.sink_states import State
 from penstock.engine.delivery.sinks import Context, SinkRunner
@@ -25,6 +26,7 @@ from penstock.engine.runtime.flow_log import flow_log
 from penstock.errors import Retryable
 from penstock.frames.logs import LOGS
 from penstock.frames.streams.cursors import oldest_age_ms
+from penstock.spark.stored_files import StoredFiles
 from penstock.specs.policies import Effort
 
 if TYPE_CHECKING:
@@ -87,10 +89,16 @@ class Delivery:
         self._plan = plan
         place = flow.source.component.reads(site)
         self._source = LOGS.log(place.directory) if place else None
+        self._copies: Copies | None = None
+        if site.copies is not None:
+            self._copies = Copies(StoredFiles(spark, site.copies), site.state, site.epoch)
+            self._copies.fetch()
         self._ledger = Ledger(site.state, site.epoch, shared=site.shared)
         self._ledger.retain([sink.id for sink in flow.sinks])
+        if self._copies is not None:
+            self._copies.claim(self._ledger)
         self._log = flow_log(site)
-        self._backlog = Backlog(plan, spark, self._ledger, self._log)
+        self._backlog = Backlog(plan, spark, self._ledger, self._log, self._copies)
         self._backlog.tidy()
         self._recorder = Recorder(plan, spark, self.counters)
         self._context = Context(
@@ -176,6 +184,8 @@ class Delivery:
             if NOTES not in done and report is not None:
                 self._recorder.record(report, batch.delivery(NOTES))
                 self._ledger.settled(batch.lineage, number)
+            if self._copies is not None:  # before the checkpoint passes the batch
+                self._copies.save()
         finally:
             batch.release()
 

@@ -84,6 +84,8 @@ class Ledger:
         self._lock = threading.RLock()
         self._synced: bool | None = None
         self._states: tuple[int, dict[str, State]] | None = None
+        self.missed_changes = 0
+        """Grows with each change of the missed and the lost batches, which no other file records."""
         try:
             self._db = _opened(path, shared)
         except sqlite3.DatabaseError as error:
@@ -103,6 +105,11 @@ class Ledger:
         """Close the file."""
         with self._lock:
             self._db.close()
+
+    def image(self) -> bytes:
+        """The ledger as the content of a file, for another machine."""
+        with self._lock:
+            return self._db.serialize()
 
     # Batches
 
@@ -149,6 +156,7 @@ class Ledger:
             ).fetchone()
             self._update(db, delivery.sink, batch=delivery.batch, last_ack_at=time.time(), **_moved(span))
             self._turn(db, delivery.sink, "failing", "in_sync")
+            self.missed_changes += gap is not None
             return gap[0] if gap else None
 
     # Missed batches
@@ -169,6 +177,7 @@ class Ledger:
         with self._writing(sync=True) as db:
             if self.has_acked(delivery):
                 return False
+            self.missed_changes += 1
             if kept == "lost":
                 self._lose(db, delivery, span, events, why)
                 return True
@@ -186,6 +195,7 @@ class Ledger:
     def lose(self, gap: Gap, why: str, *, up_to: int | None = None) -> None:
         """Record that a missed batch, or its events below an offset, is lost (invariant 5)."""
         with self._writing(sync=True) as db:
+            self.missed_changes += 1
             if up_to is not None:
                 lost = Span(gap.span.first, up_to)
                 db.execute("UPDATE gaps SET first = ? WHERE number = ?", (up_to, gap.number))

@@ -239,7 +239,7 @@ class SinkRunner:
             message = f"a missed batch is lost: {lost}"
             context.log.error(message, sink=self.sink.id, batch=gap.delivery.batch)
             context.ledger.lose(gap, str(lost))
-            context.backlog.drop(gap.file)
+            context.backlog.settle(gap.file)
             return
         except Exception as error:
             self.note(error, gap.delivery.batch)
@@ -261,7 +261,7 @@ class SinkRunner:
         try:
             delivered = attempts.run(lambda: self._write(events, delivery, attempts))
             rejected = context.rejected(delivered.rejected, delivery)  # before the ack: invariant 7
-            context.backlog.drop(context.ledger.acked(delivery, span))
+            context.backlog.settle(context.ledger.acked(delivery, span))
         finally:
             with context.changed:
                 self.attempts, self.moved_at = None, time.monotonic()

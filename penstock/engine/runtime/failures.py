@@ -49,8 +49,18 @@ class SinkFailed(Exception):
         self.sink, self.error = sink, error
 
 
+class RunFailed(Exception):
+    """Ends a run with a failure whose cause is known."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.problem.message)
+        self.failure = failure
+
+
 def failure_of(error: BaseException) -> Failure:
     """The failure behind an exception from Spark, a connector or a document."""
+    if isinstance(error, RunFailed):
+        return error.failure
     if isinstance(error, SinkFailed):
         return sink_failure(error.sink, error.error)
     if isinstance(error, Invalid):

@@ -16,10 +16,11 @@ from penstock.engine.plan.plan import Plan
 from penstock.engine.runtime.batch_log import BatchLine, write_batches
 from penstock.engine.runtime.checkpoint_files import CheckpointFiles
 from penstock.engine.runtime.counters import Counters
-from penstock.engine.runtime.failures import Failure, SinkFailed, failure_of, source_failure
+from penstock.engine.runtime.failures import Failure, RunFailed, SinkFailed, failure_of, source_failure
 from penstock.engine.runtime.flow_log import flow_log
 from penstock.engine.runtime.latency_goal import goal_of
 from penstock.engine.runtime.reception import Reception
+from penstock.engine.runtime.storage import storage_failure
 from penstock.errors import Problem
 from penstock.frames.python_source import UNENDED
 from penstock.frames.streams.cursors import keep_up
@@ -98,8 +99,10 @@ class Run:
             self._start_query()
             if self._reception is not None:
                 self._reception.start()
-        except BaseException:
+        except BaseException as error:
             self._delivery.close()
+            if (failure := storage_failure(error, self.checkpoint)) is not None:
+                raise RunFailed(failure) from error
             raise
 
     def _deliver(self, df: DataFrame, batch_id: int) -> None:
@@ -302,7 +305,9 @@ class Run:
         if isinstance(error, SinkFailed):
             return failure_of(error)
         found = error if error is not None else failure_in(self._running)
-        return source_failure(self.flow.source, found) if found is not None else None
+        if found is None:
+            return None
+        return storage_failure(found, self.checkpoint) or source_failure(self.flow.source, found)
 
     @property
     def _running(self) -> StreamingQuery:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.connectors.file.paths import is_local
 from penstock.engine.plan.reach import reach_of
 from penstock.engine.runtime.cluster import cluster_properties, welcome
+from penstock.engine.runtime.storage import prepare_storage, storage_properties
 from penstock.settings import Settings
 from penstock.spark.archive import ClassArchive
 from penstock.spark.driver import GATEWAY_LOGGER, await_calls, lighten_local_files, silence
@@ -26,7 +27,6 @@ from penstock.spark.launcher import SERVER
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -80,6 +80,7 @@ def open_session(
     await_calls(spark)
     if is_local(settings.checkpoint_url):
         lighten_local_files(spark)
+    prepare_storage(spark, settings)
     if on_new_cluster:
         welcome(spark)
     return spark
@@ -146,14 +147,7 @@ def configuration(settings: Settings, *, short: bool = False) -> dict[str, str]:
             # Spark's default of 200 makes a small stateful batch take seconds on a few cores.
             "spark.sql.shuffle.partitions": str(_local_cores(master)),
         }
-    if is_local(settings.checkpoint_url):
-        chosen |= {
-            # The default manager forks some twenty processes per batch if Hadoop's native library is
-            # missing, as in the wheel. This one needs a single writer, which leases ensure.
-            "spark.sql.streaming.checkpointFileManagerClass": (
-                f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
-            ),
-        }
+    chosen |= storage_properties(settings)
     return {**chosen, **settings.spark, JAVA_OPTIONS: _java_options(settings, short)}
 
 
