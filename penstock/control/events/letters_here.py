@@ -117,6 +117,8 @@ class LettersHere:
         newest_first: bool = False,
     ) -> LetterPage:
         """Letters from a position on, or, newest first, those before it."""
+        if not self._streams.has_letters(lettered(self._documents, kind, name)):
+            return LetterPage([], None, Counts({}, complete=True), {"new": 0})
         with self._box(kind, name, write=False) as box:
             read = box.page_before if newest_first else box.page
             found = read(box.log.resolve(position), limit, wanted)
@@ -131,6 +133,8 @@ class LettersHere:
 
         Letters are never older than their event. `next` is the offset where a search ran out of time.
         """
+        if not self._streams.has_letters(lettered(self._documents, kind, name)):
+            return Found([], None)
         with self._box(kind, name, write=False) as box:
             start = box.log.resolve(Position("time", time=time))
             found = box.page(start, MOST_OF_ONE, Wanted(source_offset=offset))
