@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GenerateSource(Source):
-    """Makes events: a counter and a clock, or any columns computed from them.
+    """Generates events: a counter and a clock, or any columns computed from them.
 
     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
     its own, each a Spark SQL expression over them. After a pause the numbers continue from where they

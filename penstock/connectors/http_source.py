@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class HttpSource(Source):
-    """Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
+    """Accepts events sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
 
     Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
     registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the

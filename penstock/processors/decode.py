@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class DecodeProcessor(FormatProcessor):
-    """Reads columns out of a value: text or bytes in one of the usual formats.
+    """Parses a text or binary value in a common format into columns.
 
     The columns are those of `schema`, which may be left out for `regex` and `grok` (the named groups), `avro`
     and `protobuf` (all fields of `schema_file`). Nothing is guessed or lost: an event that is not in the

@@ -34,7 +34,7 @@ GROUP = "penstock_share"
 
 
 class DedupeProcessor(FrameProcessor):
-    """Leaves out an event if one with the same keys passed before it that is no further away than `within`.
+    """Drops an event if an earlier event with the same keys is at most `within` away.
 
     Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
     passes every `within`. An event is late if one that was read before it, with any keys, is later by more

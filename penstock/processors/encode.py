@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class EncodeProcessor(FormatProcessor):
-    """Writes columns into one value, as `decode` reads them.
+    """Encodes columns into one value that `decode` can read.
 
     The value is STRING for `json`, `csv` and `kv`, and BINARY for `avro` and `protobuf`. Times are ISO 8601,
     bytes are base64, and what is nested is JSON where the format has nothing better. An event that does not

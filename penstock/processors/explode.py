@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ExplodeProcessor(RowProcessor):
-    """Makes one event of each element of an array, or of each entry of a map.
+    """Emits one event for each element of an array or each entry of a map.
 
     The other columns are repeated. The element stands in the place of the array, under its name or under the
     one that `into` gives; the entries of a map become two columns, `key` and `value`. An array inside a

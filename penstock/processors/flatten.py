@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FlattenProcessor(RowProcessor):
-    """Turns the fields of structs into columns of their own.
+    """Turns the fields of structs into top-level columns.
 
     `{"user": {"id": 1}}` becomes `user_id`. Where a struct is NULL, all of its columns are. Maps, and with
     `arrays: keep` arrays too, stay as they are; a struct without fields stays as well. Two columns that

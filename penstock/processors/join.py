@@ -37,7 +37,7 @@ LATE = "$late."
 
 
 class JoinProcessor(FrameProcessor):
-    """Puts events together with those of another stream that belong to them and are near them in time.
+    """Joins events with the matching events of another stream that are close in time.
 
     Two events belong together if the columns that `on` names are equal, or if the SQL condition there is
     true, and if they are no further apart than `within`. In the condition the columns of the other stream are

@@ -34,7 +34,7 @@ def _template(text: str) -> str:
 
 
 class OutboxProcessor(FrameProcessor):
-    """Makes events of the rows of a transactional outbox.
+    """Turns the rows of a transactional outbox into events.
 
     A service writes its events into a table in the transaction that changes its data; what reads that table,
     by polling or by change data capture, gives rows with the columns named here. The payload becomes the

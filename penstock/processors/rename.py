@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RenameProcessor(RowProcessor):
-    """Gives columns, or fields inside structs, other names.
+    """Renames columns, or fields inside structs.
 
     Values, types and order stay. All names are changed at once, so two columns can swap theirs. The new
     name is that of the field alone: `address.zip: postcode` makes `address.postcode`.

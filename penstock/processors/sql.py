@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SqlProcessor(RowProcessor):
-    """Transforms events with one query of Spark SQL over the table `input`.
+    """Transforms events with a Spark SQL query over the table `input`.
 
     Columns, functions and types are Spark's, with its pipe syntax (`FROM input |> WHERE … |> SELECT …`) and
     `value:path::type` on VARIANT. The query sees nothing but the events: no files, no other tables, no

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ThrottleProcessor(BatchProcessor):
-    """Lets at most so many events pass a second, over all batches of the flow that one machine works on.
+    """Limits the events per second, over all batches of the flow on one machine.
 
     With `mode: delay` events wait, and so does what is before them, up to the source. A batch goes on when
     its last event may: for a low rate, set `batch: {max_events: …}` to about what passes in a second. With

@@ -36,7 +36,7 @@ WINDOW, MADE, ALL = "$window", "$made", "$all"
 
 
 class WindowProcessor(FrameProcessor):
-    """Puts the events of a stretch of time together.
+    """Groups events into time windows and computes aggregates of each.
 
     - `tumbling`: windows of `size`, one after the other.
     - `hopping`, also called `sliding`: windows of `size` that begin every `slide`, so an event is in several.

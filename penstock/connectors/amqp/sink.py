@@ -37,7 +37,7 @@ VALID = r"(?s)^.*\z"
 
 
 class AmqpSink(AmqpEnd, MessageSink):
-    """Publishes each event as a message to an exchange of RabbitMQ, or of another server of AMQP 0.9.1.
+    """Publishes each event as a message to an exchange of RabbitMQ or another AMQP 0.9.1 server.
 
     Delivery is at-least-once: the server confirms each message, and a batch that is repeated after a crash or
     a failed attempt is published again. The property `message_id` is the same in every attempt, so that a

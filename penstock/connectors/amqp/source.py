@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AmqpSource(AmqpEnd, MessageSource):
-    """Takes the messages of a queue of RabbitMQ, or of another server of AMQP 0.9.1.
+    """Consumes messages from a queue of RabbitMQ or another AMQP 0.9.1 server.
 
     Each message is kept at least once: it is acknowledged once it is kept, and the server sends a message
     again whose acknowledgement was lost. Add a `dedupe` step where that matters.

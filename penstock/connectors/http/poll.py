@@ -38,7 +38,7 @@ class Cursor(Spec):
 
 
 class HttpPollSource(MessageSource):
-    """Asks an HTTP service for items every `poll_ms`; each item of its JSON answers is an event.
+    """Polls an HTTP service every `poll_ms`; each item of the JSON response is an event.
 
     With a `cursor`, or with `paging` that resumes, each item comes once, also after a crash: the position is
     stored with the events, and items that the service sends again are recognized. With neither, each poll

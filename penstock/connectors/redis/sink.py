@@ -27,7 +27,7 @@ MARKER = "penstock:delivered:"
 
 
 class RedisSink(RedisEnd, MessageSink):
-    """Adds each event as an entry to a stream of Redis (`XADD`).
+    """Adds each event as an entry to a Redis stream (`XADD`).
 
     Delivery is exactly-once: a batch is added in one transaction, together with its number under a key of
     this sink (`penstock:delivered:…`), and a batch that is repeated is recognised by it. This holds as long

@@ -26,7 +26,7 @@ def _is_start(text: str) -> str:
 
 
 class RedisSource(RedisEnd, MessageSource):
-    """Reads the entries of a stream of Redis (`XREAD`).
+    """Reads the entries of a Redis stream (`XREAD`).
 
     Each entry is kept exactly once: the id of the last entry is stored with the events, and reading goes on
     behind it after a crash. There is no consumer group, so nothing is written to Redis.

@@ -65,7 +65,7 @@ class ServerTls(Spec):
 
 
 class SyslogSource(ReceivedSource):
-    """Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
+    """Listens for syslog messages (RFC 5424 and RFC 3164) over UDP, TCP or TLS.
 
     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
     are on their way when the process ends are lost, unless their sender notices. When the

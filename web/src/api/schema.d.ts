@@ -6627,7 +6627,7 @@ export interface components {
         };
         /**
          * AmqpSinkBinding
-         * @description Publishes each event as a message to an exchange of RabbitMQ, or of another server of AMQP 0.9.1.
+         * @description Publishes each event as a message to an exchange of RabbitMQ or another AMQP 0.9.1 server.
          *
          *     Delivery is at-least-once: the server confirms each message, and a batch that is repeated after a crash or
          *     a failed attempt is published again. The property `message_id` is the same in every attempt, so that a
@@ -6737,7 +6737,7 @@ export interface components {
         };
         /**
          * AmqpSinkEntry
-         * @description Publishes each event as a message to an exchange of RabbitMQ, or of another server of AMQP 0.9.1.
+         * @description Publishes each event as a message to an exchange of RabbitMQ or another AMQP 0.9.1 server.
          *
          *     Delivery is at-least-once: the server confirms each message, and a batch that is repeated after a crash or
          *     a failed attempt is published again. The property `message_id` is the same in every attempt, so that a
@@ -6835,7 +6835,7 @@ export interface components {
         };
         /**
          * AmqpSource
-         * @description Takes the messages of a queue of RabbitMQ, or of another server of AMQP 0.9.1.
+         * @description Consumes messages from a queue of RabbitMQ or another AMQP 0.9.1 server.
          *
          *     Each message is kept at least once: it is acknowledged once it is kept, and the server sends a message
          *     again whose acknowledgement was lost. Add a `dedupe` step where that matters.
@@ -6921,7 +6921,7 @@ export interface components {
         };
         /**
          * AmqpSourceBinding
-         * @description Takes the messages of a queue of RabbitMQ, or of another server of AMQP 0.9.1.
+         * @description Consumes messages from a queue of RabbitMQ or another AMQP 0.9.1 server.
          *
          *     Each message is kept at least once: it is acknowledged once it is kept, and the server sends a message
          *     again whose acknowledgement was lost. Add a `dedupe` step where that matters.
@@ -7368,7 +7368,7 @@ export interface components {
         };
         /**
          * DecodeProcessorEntry
-         * @description Reads columns out of a value: text or bytes in one of the usual formats.
+         * @description Parses a text or binary value in a common format into columns.
          *
          *     The columns are those of `schema`, which may be left out for `regex` and `grok` (the named groups), `avro`
          *     and `protobuf` (all fields of `schema_file`). Nothing is guessed or lost: an event that is not in the
@@ -7498,7 +7498,7 @@ export interface components {
         };
         /**
          * DedupeProcessorEntry
-         * @description Leaves out an event if one with the same keys passed before it that is no further away than `within`.
+         * @description Drops an event if an earlier event with the same keys is at most `within` away.
          *
          *     Before it means: was read before it, whatever their times. Of a key that repeats all the time, one event
          *     passes every `within`. An event is late if one that was read before it, with any keys, is later by more
@@ -8007,7 +8007,7 @@ export interface components {
         };
         /**
          * EncodeProcessorEntry
-         * @description Writes columns into one value, as `decode` reads them.
+         * @description Encodes columns into one value that `decode` can read.
          *
          *     The value is STRING for `json`, `csv` and `kv`, and BINARY for `avro` and `protobuf`. Times are ISO 8601,
          *     bytes are base64, and what is nested is JSON where the format has nothing better. An event that does not
@@ -8215,7 +8215,7 @@ export interface components {
         };
         /**
          * ExplodeProcessorEntry
-         * @description Makes one event of each element of an array, or of each entry of a map.
+         * @description Emits one event for each element of an array or each entry of a map.
          *
          *     The other columns are repeated. The element stands in the place of the array, under its name or under the
          *     one that `into` gives; the entries of a map become two columns, `key` and `value`. An array inside a
@@ -8686,7 +8686,7 @@ export interface components {
         };
         /**
          * FlattenProcessorEntry
-         * @description Turns the fields of structs into columns of their own.
+         * @description Turns the fields of structs into top-level columns.
          *
          *     `{"user": {"id": 1}}` becomes `user_id`. Where a struct is NULL, all of its columns are. Maps, and with
          *     `arrays: keep` arrays too, stay as they are; a struct without fields stays as well. Two columns that
@@ -8733,7 +8733,7 @@ export interface components {
         };
         /**
          * GenerateSource
-         * @description Makes events: a counter and a clock, or any columns computed from them.
+         * @description Generates events: a counter and a clock, or any columns computed from them.
          *
          *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
          *     its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
@@ -8769,7 +8769,7 @@ export interface components {
         };
         /**
          * GenerateSourceBinding
-         * @description Makes events: a counter and a clock, or any columns computed from them.
+         * @description Generates events: a counter and a clock, or any columns computed from them.
          *
          *     Each event starts as `seq BIGINT` (0, 1, 2, …) and `time TIMESTAMP`; `row` replaces these by columns of
          *     its own, each a Spark SQL expression over them. After a pause the numbers continue from where they
@@ -8823,7 +8823,7 @@ export interface components {
         };
         /**
          * HttpPollSource
-         * @description Asks an HTTP service for items every `poll_ms`; each item of its JSON answers is an event.
+         * @description Polls an HTTP service every `poll_ms`; each item of the JSON response is an event.
          *
          *     With a `cursor`, or with `paging` that resumes, each item comes once, also after a crash: the position is
          *     stored with the events, and items that the service sends again are recognized. With neither, each poll
@@ -8964,7 +8964,7 @@ export interface components {
         };
         /**
          * HttpPollSourceBinding
-         * @description Asks an HTTP service for items every `poll_ms`; each item of its JSON answers is an event.
+         * @description Polls an HTTP service every `poll_ms`; each item of the JSON response is an event.
          *
          *     With a `cursor`, or with `paging` that resumes, each item comes once, also after a crash: the position is
          *     stored with the events, and items that the service sends again are recognized. With neither, each poll
@@ -9517,7 +9517,7 @@ export interface components {
         };
         /**
          * HttpSource
-         * @description Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
+         * @description Accepts events sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
          *
          *     Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
          *     registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the
@@ -9566,7 +9566,7 @@ export interface components {
         };
         /**
          * HttpSourceBinding
-         * @description Takes what is sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
+         * @description Accepts events sent to `POST /ingest/{source}`: JSON, NDJSON, CSV, text or Arrow, also compressed.
          *
          *     Events are appended to a stream before the sender is answered: the pipeline's own one, or the one that a
          *     registered source names in `stream`. An acknowledged event survives a kill and a restart, unless the
@@ -10028,7 +10028,7 @@ export interface components {
         };
         /**
          * JoinProcessorEntry
-         * @description Puts events together with those of another stream that belong to them and are near them in time.
+         * @description Joins events with the matching events of another stream that are close in time.
          *
          *     Two events belong together if the columns that `on` names are equal, or if the SQL condition there is
          *     true, and if they are no further apart than `within`. In the condition the columns of the other stream are
@@ -11939,7 +11939,7 @@ export interface components {
         };
         /**
          * OutboxProcessorEntry
-         * @description Makes events of the rows of a transactional outbox.
+         * @description Turns the rows of a transactional outbox into events.
          *
          *     A service writes its events into a table in the transaction that changes its data; what reads that table,
          *     by polling or by change data capture, gives rows with the columns named here. The payload becomes the
@@ -12517,7 +12517,7 @@ export interface components {
         };
         /**
          * RedisSinkBinding
-         * @description Adds each event as an entry to a stream of Redis (`XADD`).
+         * @description Adds each event as an entry to a Redis stream (`XADD`).
          *
          *     Delivery is exactly-once: a batch is added in one transaction, together with its number under a key of
          *     this sink (`penstock:delivered:…`), and a batch that is repeated is recognised by it. This holds as long
@@ -12614,7 +12614,7 @@ export interface components {
         };
         /**
          * RedisSinkEntry
-         * @description Adds each event as an entry to a stream of Redis (`XADD`).
+         * @description Adds each event as an entry to a Redis stream (`XADD`).
          *
          *     Delivery is exactly-once: a batch is added in one transaction, together with its number under a key of
          *     this sink (`penstock:delivered:…`), and a batch that is repeated is recognised by it. This holds as long
@@ -12699,7 +12699,7 @@ export interface components {
         };
         /**
          * RedisSource
-         * @description Reads the entries of a stream of Redis (`XREAD`).
+         * @description Reads the entries of a Redis stream (`XREAD`).
          *
          *     Each entry is kept exactly once: the id of the last entry is stored with the events, and reading goes on
          *     behind it after a crash. There is no consumer group, so nothing is written to Redis.
@@ -12793,7 +12793,7 @@ export interface components {
         };
         /**
          * RedisSourceBinding
-         * @description Reads the entries of a stream of Redis (`XREAD`).
+         * @description Reads the entries of a Redis stream (`XREAD`).
          *
          *     Each entry is kept exactly once: the id of the last entry is stored with the events, and reading goes on
          *     behind it after a crash. There is no consumer group, so nothing is written to Redis.
@@ -12940,7 +12940,7 @@ export interface components {
         };
         /**
          * RenameProcessorEntry
-         * @description Gives columns, or fields inside structs, other names.
+         * @description Renames columns, or fields inside structs.
          *
          *     Values, types and order stay. All names are changed at once, so two columns can swap theirs. The new
          *     name is that of the field alone: `address.zip: postcode` makes `address.postcode`.
@@ -13609,7 +13609,7 @@ export interface components {
         };
         /**
          * SqlProcessorEntry
-         * @description Transforms events with one query of Spark SQL over the table `input`.
+         * @description Transforms events with a Spark SQL query over the table `input`.
          *
          *     Columns, functions and types are Spark's, with its pipe syntax (`FROM input |> WHERE … |> SELECT …`) and
          *     `value:path::type` on VARIANT. The query sees nothing but the events: no files, no other tables, no
@@ -14730,7 +14730,7 @@ export interface components {
         };
         /**
          * SyslogSource
-         * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
+         * @description Listens for syslog messages (RFC 5424 and RFC 3164) over UDP, TCP or TLS.
          *
          *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
          *     are on their way when the process ends are lost, unless their sender notices. When the
@@ -14794,7 +14794,7 @@ export interface components {
         };
         /**
          * SyslogSourceBinding
-         * @description Listens for messages of syslog, in the forms of RFC 5424 and RFC 3164, by UDP, TCP or TLS.
+         * @description Listens for syslog messages (RFC 5424 and RFC 3164) over UDP, TCP or TLS.
          *
          *     Syslog has no acknowledgements. A message that the source has read is kept on disk right away; those that
          *     are on their way when the process ends are lost, unless their sender notices. When the
@@ -14965,7 +14965,7 @@ export interface components {
         };
         /**
          * ThrottleProcessorEntry
-         * @description Lets at most so many events pass a second, over all batches of the flow that one machine works on.
+         * @description Limits the events per second, over all batches of the flow on one machine.
          *
          *     With `mode: delay` events wait, and so does what is before them, up to the source. A batch goes on when
          *     its last event may: for a low rate, set `batch: {max_events: …}` to about what passes in a second. With
@@ -15451,7 +15451,7 @@ export interface components {
         };
         /**
          * WindowProcessorEntry
-         * @description Puts the events of a stretch of time together.
+         * @description Groups events into time windows and computes aggregates of each.
          *
          *     - `tumbling`: windows of `size`, one after the other.
          *     - `hopping`, also called `sliding`: windows of `size` that begin every `slide`, so an event is in several.
