@@ -55,7 +55,7 @@ const ALL: readonly RowAction[] = ["view", "edit", "clone", "delete"];
 export function Grid(props: Props) {
   const { kind, rows, isLoading, search, filters, times, onTimes, mayEdit, mayOperate } = props;
   const api = useRef<GridApi<Row> | null>(null);
-  const small = useMediaQuery("(max-width: 48em)") ?? false;
+  const small = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
   // A filter that came with the address is never on a column that is not there.
   const hidden = props.hidden.filter((column) => !(column in filters)).join();
   const columns = useMemo(
@@ -153,7 +153,7 @@ const heightFor =
     return 12 + 18 * lines(data?.document.name, nameLetters) + 16 * lines(data?.document.id, idLetters);
   };
 const heightOf = heightFor(25, 32);
-const heightOnPhone = heightFor(15, 20);
+const heightOnPhone = heightFor(11, 18);
 
 const idOf = ({ data }: GetRowIdParams<Row>) => data.document.id;
 

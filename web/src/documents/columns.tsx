@@ -41,12 +41,12 @@ export function columnsOf(kind: Kind, { times, small, hidden = [] }: Look): Colu
     text("name", "Name", ({ document }) => document.name, {
       cellRenderer: NameCell,
       flex: 3,
-      minWidth: small ? 150 : 232,
+      minWidth: small ? 146 : 232,
       filterValueGetter: ({ data }) => (data ? `${data.document.name} ${data.document.id}` : ""),
       getQuickFilterText: ({ data }) => `${data.document.name} ${data.document.id}`,
     }),
     ...OF_KIND[kind.place].map((column) =>
-      small && column.colId === "status" ? { ...column, width: 104 } : column,
+      small && column.colId === "status" ? { ...column, width: 116 } : column,
     ),
     text("labels", "Labels", ({ labels }) => labels, { width: 130 }),
     number("revision", "Revision", ({ document }) => document.revision, String, { width: 92 }),

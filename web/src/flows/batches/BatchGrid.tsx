@@ -36,12 +36,13 @@ const ERROR: ColDef<Batch> = {
 };
 
 const COLUMNS = [TIME, BATCH, EVENTS, DURATION, LATENCY, OUTCOME, ERROR];
+const TIGHT = gridTheme.withParams({ cellHorizontalPadding: 6 });
 /** The same, those first that a phone has room for. */
 const ON_PHONE = [
-  { ...TIME, width: 84, valueFormatter: ({ value }: { value: string }) => shortMoment(value) },
-  { ...EVENTS, width: 80 },
-  { ...DURATION, width: 92 },
-  { ...OUTCOME, width: 104 },
+  { ...TIME, width: 78, valueFormatter: ({ value }: { value: string }) => shortMoment(value) },
+  { ...EVENTS, width: 72 },
+  { ...DURATION, width: 90 },
+  { ...OUTCOME, width: 114 },
   LATENCY,
   BATCH,
   ERROR,
@@ -49,11 +50,11 @@ const ON_PHONE = [
 
 /** Batches as rows that can be sorted and filtered. */
 export function BatchGrid({ batches }: { batches: Batch[] }) {
-  const isSmall = useMediaQuery("(max-width: 48em)") ?? false;
+  const isSmall = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
   return (
     <div style={{ height: 460 }}>
       <AgGridReact<Batch>
-        theme={gridTheme}
+        theme={isSmall ? TIGHT : gridTheme}
         rowData={batches}
         columnDefs={isSmall ? ON_PHONE : COLUMNS}
         getRowId={rowId}
