@@ -1,4 +1,5 @@
 import { Group, Scroller, Tabs } from "@mantine/core";
+import { useViewportSize } from "@mantine/hooks";
 import { type ReactNode, useEffect, useRef } from "react";
 
 interface Props {
@@ -10,12 +11,13 @@ interface Props {
 /** The tabs of a page in one line. If they don't fit they scroll, with arrows, and the current one is in sight. */
 export function TabLine({ label, current, tabs }: Props) {
   const line = useRef<HTMLDivElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab has to come into sight
+  const { width } = useViewportSize();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab or less room moves the line
   useEffect(() => {
     const tab = line.current?.querySelector<HTMLElement>("[role=tab][aria-selected=true]");
     const view = tab?.closest<HTMLElement>(".mantine-Scroller-container");
     if (tab && view) view.scrollLeft = tab.offsetLeft - (view.clientWidth - tab.offsetWidth) / 2;
-  }, [current]);
+  }, [current, width]);
   return (
     <Scroller ref={line} controlSize={32} draggable={false}>
       <Tabs.List style={{ flexWrap: "nowrap" }} aria-label={label}>

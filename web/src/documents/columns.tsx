@@ -106,7 +106,7 @@ const status = (alone: boolean): Column =>
 const inRate = number("in_rate", "In", (row) => flowOf(row)?.in_rate, rate);
 const outRate = number("out_rate", "Out", (row) => flowOf(row)?.out_rate, rate);
 const lag = number("lag", "Lag", (row) => flowOf(row)?.lag_events, count);
-const letters = number("letters", "Dead letters", (row) => flowOf(row)?.dead_letters, count, { width: 90 });
+const letters = number("letters", "Dead letters", (row) => flowOf(row)?.dead_letters, count, { width: 98 });
 const type = text("type", "Type", ({ work }) => work, {
   minWidth: 140,
   flex: 1.5,
