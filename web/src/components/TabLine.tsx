@@ -1,5 +1,5 @@
 import { Group, Scroller, Tabs } from "@mantine/core";
-import { useViewportSize } from "@mantine/hooks";
+import { useElementSize, useViewportSize } from "@mantine/hooks";
 import { type ReactNode, useEffect, useRef } from "react";
 
 interface Props {
@@ -11,16 +11,17 @@ interface Props {
 /** The tabs of a page in one line. If they don't fit they scroll, with arrows, and the current one is in sight. */
 export function TabLine({ label, current, tabs }: Props) {
   const line = useRef<HTMLDivElement>(null);
-  const { width } = useViewportSize();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab or less room moves the line
+  const { width: room } = useViewportSize();
+  const { ref: list, width: needed } = useElementSize<HTMLDivElement>();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab, less room or a wider label moves the line
   useEffect(() => {
     const tab = line.current?.querySelector<HTMLElement>("[role=tab][aria-selected=true]");
     const view = tab?.closest<HTMLElement>(".mantine-Scroller-container");
     if (tab && view) view.scrollLeft = tab.offsetLeft - (view.clientWidth - tab.offsetWidth) / 2;
-  }, [current, width]);
+  }, [current, room, needed]);
   return (
     <Scroller ref={line} controlSize={32} draggable={false}>
-      <Tabs.List style={{ flexWrap: "nowrap" }} aria-label={label}>
+      <Tabs.List ref={list} style={{ flexWrap: "nowrap" }} aria-label={label}>
         {tabs.map((each) => (
           <Tabs.Tab key={each.value} value={each.value} style={{ flexShrink: 0 }}>
             <Group gap={6} wrap="nowrap">
