@@ -100,10 +100,10 @@ def tail(
     ] = None,
     last: Annotated[
         int | None,
-        typer.Option(min=1, max=10_000, help="Print this many of the most recent events, and end."),
+        typer.Option(min=1, max=10_000, help="Print this many of the most recent events, then exit."),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="With --last: go on with new events as they arrive.")
+        bool, typer.Option("--follow", "-f", help="With --last: continue with new events as they arrive.")
     ] = False,
     contains: Annotated[
         str | None, typer.Option("--filter", help="Only events whose JSON contains this text.")

@@ -102,7 +102,7 @@ def test_dead_letters_are_replayed_after_the_step_is_fixed(live: Api, tmp_path: 
     wait_for("a start", lambda: client.get("/pipelines/orders").json()["phase"] == "running")
     client.post("/streams/numbers/events", json=[{"id": id} for id in (0, 1, 2)]).raise_for_status()
     found = told(live, "dead_letters", "orders")
-    assert "could not process 1 event in the last minutes" in found["message"]
+    assert "could not process 1 event in the last 10 minutes" in found["message"]
     (listed,) = follow(live, found["advice"])
     assert "1 letter in total: share" in listed
     reason = client.get("/pipelines/orders/dead-letters").json()["letters"][0]["reason"]

@@ -55,6 +55,7 @@ def offsets(answer: httpx.Response) -> list[int]:
 
 
 def test_letters_are_read_with_all_that_is_known_of_them(api: Api, client: httpx.Client) -> None:
+    streams = len(list(api.service.streams.all()))
     assert client.get(PATH).json() == {
         "letters": [],
         "next": None,
@@ -63,6 +64,7 @@ def test_letters_are_read_with_all_that_is_known_of_them(api: Api, client: httpx
         "states": {"new": 0},
         "complete": True,
     }
+    assert len(list(api.service.streams.all())) == streams, "a look into the box creates no stream"
     write(api, ("clean", "bad", '{"id":1}'), ("source", "malformed", "{no json"))
     first, second = client.get(PATH).json()["letters"]
     assert abs(time.time() - time.mktime(time.strptime(first.pop("time")[:19], "%Y-%m-%dT%H:%M:%S"))) < 86400

@@ -123,7 +123,7 @@ def test_letters_of_a_new_flow_are_recent_those_before_the_server_started_are_no
     assert stage.flow("new").dead_letters == 1
     found = stage.pulse.latest().attention
     assert [(each.code, each.id) for each in found] == [("dead_letters", "new")]
-    assert "1 event in the last minutes" in found[0].message
+    assert "1 event in the last 10 minutes" in found[0].message
 
 
 def test_what_nobody_runs_has_no_rate(orders: Stage) -> None:

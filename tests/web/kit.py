@@ -14,12 +14,14 @@ ROOT = Path(__file__).parents[2]
 WORKER_MS = 120_000
 """For what waits for a worker."""
 
-_AXE = """async () => {
+_AXE = """async (rules) => {
     const ends = (motion) => motion.effect.getComputedTiming().endTime < Infinity
     await Promise.allSettled(document.getAnimations().filter(ends).map((motion) => motion.finished))
-    const found = await axe.run(document, { resultTypes: ["violations"] })
+    const found = await axe.run(document, { resultTypes: ["violations"], ...(rules && { runOnly: rules }) })
     return found.violations.filter((each) => ["serious", "critical"].includes(each.impact))
 }"""
+
+_CHOSEN_THEME = "localStorage.getItem('mantine-color-scheme-value')"
 
 
 @dataclass
@@ -74,10 +76,27 @@ def heading(page: Page) -> Any:
 
 
 def axe(page: Page) -> None:
-    """Assert that nothing on the screen is a serious obstacle to people who see, hear or move otherwise."""
+    """Assert that nothing on the screen is a serious obstacle to people who see, hear or move otherwise.
+
+    Colours are judged in the light and in the dark theme, unless the page was told to use one of them.
+    """
     page.evaluate(_axe_script())  # not by a script element: the policy of the page would refuse it
     found = page.evaluate(_AXE)
     assert not found, "\n".join(map(_violation, found))
+    if page.evaluate(_CHOSEN_THEME) not in (None, "auto"):
+        return
+    own = page.locator("html").get_attribute("data-mantine-color-scheme")
+    other = "light" if own == "dark" else "dark"
+    _use_theme(page, other)
+    found = page.evaluate(_AXE, ["color-contrast"])
+    assert not found, "\n".join([f"in the {other} theme:", *map(_violation, found)])
+    _use_theme(page, str(own))
+
+
+def narrow(page: Page) -> None:
+    """Look at the screen as on a phone: once the frame has moved aside, nothing is cut off."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function("document.documentElement.scrollWidth <= 390")
 
 
 def transferred(page: Page) -> dict[str, int]:
@@ -87,6 +106,11 @@ def transferred(page: Page) -> dict[str, int]:
             .map((entry) => [new URL(entry.name).pathname, entry.transferSize])"""
     )
     return {str(path): int(size) for path, size in entries}
+
+
+def _use_theme(page: Page, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", scheme)
 
 
 @cache

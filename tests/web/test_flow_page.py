@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.cli.commands import wait_for
 from tests.product import Product
-from tests.web.kit import Faults, axe, goto, heading
+from tests.web.kit import Faults, axe, goto, heading, narrow
 
 pytestmark = pytest.mark.slow
 
@@ -131,8 +131,28 @@ def test_an_event_tells_its_story(page: Page, flow: str) -> None:
     page.get_by_label("Offset of the event").press("Enter")
     expect(step).to_contain_text("+price")
     expect(page.get_by_role("region", name="Sinks")).to_contain_text("delivered")
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert _width(page) <= 390
+
+
+def test_every_tab_fits_a_phone(page: Page, flow: str) -> None:
+    readable = {
+        "letters": "The value 'n/a'",  # the reason
+        "batches": "committed",
+        "logs": "started",
+        "story": "Recent events of page_in",
+        "test": "Suggest",
+        "revisions": "current",
+        "yaml": "Copy",
+    }
+    for tab, text in readable.items():
+        goto(page, f"/pipelines/{flow}?tab={tab}")
+        narrow(page)
+        expect(page.get_by_role("tab", selected=True).first).to_be_in_viewport(ratio=1)
+        shown = page.get_by_role("tabpanel").get_by_text(text).first
+        expect(shown).to_be_visible()
+        box = shown.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 390, f"{tab} is cut off"
+        axe(page)
 
 
 def test_a_revision_is_compared_and_rolled_back(page: Page, product: Product, flow: str) -> None:
@@ -214,7 +234,3 @@ def _letters(product: Product) -> dict[str, Any]:
 def _events(product: Product, stream: str) -> list[Any]:
     found = product.client.get(f"/streams/{stream}/events", params={"position": "earliest"}).json()
     return [event["columns"] for event in found["events"]]
-
-
-def _width(page: Page) -> int:
-    return int(page.evaluate("document.documentElement.scrollWidth"))

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.cli.commands import wait_for
 from tests.product import Product
-from tests.web.kit import axe, goto, heading
+from tests.web.kit import axe, goto, heading, narrow
 
 pytestmark = pytest.mark.slow
 
@@ -23,12 +23,6 @@ def save(product: Product, name: str, status: str, query: str) -> None:
     document = {"metadata": {"name": name}, "status": status, "spec": spec}
     answer = product.client.post("/pipelines", json=document)
     assert answer.status_code == 201, answer.text
-
-
-def narrow(page: Page) -> None:
-    """Look at the screen as on a phone: once the frame has moved aside, nothing is cut off."""
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_function("document.documentElement.scrollWidth <= 390")
 
 
 def test_what_needs_attention_leads_to_where_it_is_repaired(page: Page, product: Product) -> None:

@@ -131,6 +131,8 @@ class LettersHere:
 
         Letters are never older than their event. `next` is the offset at which a search timed out.
         """
+        if not self._streams.has_letters(lettered(self._documents, kind, name)):
+            return Found([], None)
         with self._box(kind, name, write=False) as box:
             start = box.log.resolve(Position("time", time=time))
             found = box.page(start, MOST_OF_ONE, Wanted(source_offset=offset))

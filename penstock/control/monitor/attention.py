@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from penstock.control.monitor.meters import LATELY_S
 from penstock.control.monitor.snapshot import Attention, FlowPulse, Look, Severity, StreamPulse
 from penstock.control.registry.records import JsonObject
 from penstock.plurals import plural
@@ -19,6 +20,9 @@ STARTING_S = 60.0
 
 MISSED_S = 15.0
 """Seconds for which a latency goal must be missed to be a finding: one late micro-batch counts for ten."""
+
+LATELY = f"in the last {LATELY_S / 60:.0f} minutes"
+"""The time that counts of recent events are over."""
 
 GIB = 1024**3
 
@@ -261,7 +265,7 @@ def dead_letters(scene: Scene) -> Iterator[Attention]:
     """A flow failed to process events in the last minutes."""
     for key, (letters, since) in scene.look.lately.letters.items():
         if (flow := scene.look.flows.get(key)) is not None:
-            message = f"{_title(flow)} could not process {plural(letters, 'event')} in the last minutes"
+            message = f"{_title(flow)} could not process {plural(letters, 'event')} {LATELY}"
             advice = "Open its dead letters, fix the step, and replay them"
             advice += f": `penstock dead-letters ls {_name(flow)}`."
             yield _of(flow, "warning", "dead_letters", message, advice, _moment(since))
@@ -271,7 +275,7 @@ def stream_dropping(scene: Scene) -> Iterator[Attention]:
     """A stream has dropped events before a reader read them."""
     for key, (events, since) in scene.look.lately.lost.items():
         if (stream := scene.look.streams.get(key)) is not None:
-            message = f"Stream '{stream.name}' dropped {plural(events, 'event')} in the last minutes"
+            message = f"Stream '{stream.name}' dropped {plural(events, 'event')} {LATELY}"
             advice = "Open it to see why. To keep events, use faster readers, higher limits or "
             advice += "`buffer: {mode: block}`"
             advice += "." if _pipeline_of(stream) else ", a longer retention or `wal: {on_full: block}`."

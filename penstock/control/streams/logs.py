@@ -139,10 +139,17 @@ class Streams:
                         yield dead
         for kind in LETTERED:
             for record in self._registry.list(kind, limit=None).items:
-                if self.home.directory(
-                    record.id + DEAD, record.uid
-                ).is_dir():  # created with the first letter
+                if self._has_own_letters(record):
                     yield self._letters(record)
+
+    def has_letters(self, record: Record) -> bool:
+        """Whether the stream for a flow's dead letters exists. To look into it would create it."""
+        named = (record.document.get("spec") or {}).get("dead_letters")
+        return bool(named) or self._has_own_letters(record)
+
+    def _has_own_letters(self, record: Record) -> bool:
+        """Whether a flow has a stream of its own for dead letters: it is created with the first letter."""
+        return self.home.directory(record.id + DEAD, record.uid).is_dir()
 
     def ensure(self, record: Record, before: Record | None = None) -> None:
         """Create the log of a saved stream or of a flow's input, or apply its new settings.

@@ -34,7 +34,7 @@ function NotAllowed({ needs }: { needs: Role }) {
         title={`This page needs the role ${needs}`}
         action={
           <Button component={Link} to="/">
-            To the overview
+            Go to the overview
           </Button>
         }
       >

@@ -11,6 +11,7 @@ import { useState } from "react";
 import { useSession } from "#/api/session";
 import { ago, moment } from "#/components/format";
 import { done, failed } from "#/components/notify";
+import { WideTable } from "#/components/WideTable";
 import classes from "./access.module.css";
 import { useUserActions } from "./api";
 import type { User } from "./types";
@@ -26,29 +27,23 @@ export function UserTable({ users }: { users: readonly User[] }) {
   const close = () => setAsked(null);
   return (
     <>
-      <Table.ScrollContainer
-        minWidth={680}
-        className={classes.frame}
-        scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}
-      >
-        <Table verticalSpacing="xs" aria-label="Users">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Name</Table.Th>
-              <Table.Th>Role</Table.Th>
-              <Table.Th>Logs in with</Table.Th>
-              <Table.Th>Created</Table.Th>
-              <Table.Th>Last login</Table.Th>
-              <Table.Th w={50} aria-label="Actions" />
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {users.map((user) => (
-              <Row key={user.name} user={user} onAsk={(what) => setAsked({ what, user })} />
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <WideTable least={680} withFrame verticalSpacing="xs" aria-label="Users">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Name</Table.Th>
+            <Table.Th>Role</Table.Th>
+            <Table.Th>Logs in with</Table.Th>
+            <Table.Th>Created</Table.Th>
+            <Table.Th>Last login</Table.Th>
+            <Table.Th w={50} aria-label="Actions" />
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {users.map((user) => (
+            <Row key={user.name} user={user} onAsk={(what) => setAsked({ what, user })} />
+          ))}
+        </Table.Tbody>
+      </WideTable>
       {asked?.what === "role" && <RoleDialog user={asked.user} onClose={close} />}
       {asked?.what === "password" && <ResetPasswordDialog user={asked.user} onClose={close} />}
       {asked?.what === "disable" && <DisableUserDialog user={asked.user} onClose={close} />}
@@ -78,10 +73,14 @@ function Row({ user, onAsk }: { user: User; onAsk: (what: Asked) => void }) {
           )}
         </Group>
       </Table.Td>
-      <Table.Td>{user.role}</Table.Td>
-      <Table.Td>{VIA[user.via]}</Table.Td>
-      <Table.Td title={moment(user.created_at)}>{ago(user.created_at)}</Table.Td>
-      <Table.Td title={moment(user.last_login_at)}>{ago(user.last_login_at)}</Table.Td>
+      <Table.Td data-label="Role">{user.role}</Table.Td>
+      <Table.Td data-label="Logs in with">{VIA[user.via]}</Table.Td>
+      <Table.Td data-label="Created" title={moment(user.created_at)}>
+        {ago(user.created_at)}
+      </Table.Td>
+      <Table.Td data-label="Last login" title={moment(user.last_login_at)}>
+        {ago(user.last_login_at)}
+      </Table.Td>
       <Table.Td>
         <Actions user={user} onAsk={onAsk} />
       </Table.Td>

@@ -138,7 +138,7 @@ function Commands({ query }: { query: string }) {
         )}
       </Spotlight.ActionsList>
       <Spotlight.Footer>
-        <Text size="xs" c="dimmed" role="status">
+        <Text size="xs" c="dimmed" role="status" visibleFrom={found.more > 0 ? undefined : "sm"}>
           {found.more > 0
             ? `${plural(found.more, "more document")}: type more of the name to narrow the list.`
             : `Use the arrow keys to select, Enter to run, Escape to close.${HINTS[role]}`}

@@ -103,7 +103,11 @@ function Flow({ isVertical }: { isVertical: boolean }) {
       fitViewOptions={FIT}
     >
       <Background gap={20} />
-      <Controls showInteractive={false} fitViewOptions={FIT} />
+      <Controls
+        showInteractive={false}
+        fitViewOptions={FIT}
+        position={isVertical ? "top-right" : "bottom-left"}
+      />
     </ReactFlow>
   );
 }

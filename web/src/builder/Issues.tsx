@@ -28,7 +28,7 @@ export function Issues({ text, onPick }: Props) {
   return (
     <Paper withBorder className={classes.issues} component="section" aria-label="Problems">
       <Group justify="space-between" px="sm" py={6} wrap="nowrap">
-        <Group gap="xs" role="status">
+        <Group gap="xs" role="status" wrap="nowrap">
           {isChecking && !isStale && <Loader size={14} aria-hidden />}
           {errors.length > 0 && (
             <Badge color="red" variant="light" tt="none">
@@ -40,7 +40,9 @@ export function Issues({ text, onPick }: Props) {
               {plural(warnings.length, "warning")}
             </Badge>
           )}
-          {count === 0 && !isChecking && !isStale && <IconCheck size={16} aria-hidden />}
+          {count === 0 && !isChecking && !isStale && (
+            <IconCheck size={16} aria-hidden className={classes.mark} />
+          )}
           <Text size="sm" c="dimmed">
             {state(count, isChecking, isStale, check.isValid)}
           </Text>

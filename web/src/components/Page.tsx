@@ -19,7 +19,7 @@ export function Page({ title, beside, about, actions, children }: Props) {
   return (
     <Stack gap="md" h="100%">
       <Group justify="space-between" align="flex-start" gap="sm">
-        <Box>
+        <Box flex="1 1 320px" miw={0}>
           <Group gap="sm">
             <Title order={1} size="h2">
               {title}

@@ -40,6 +40,8 @@ interface Props {
 
 const UNMARKED: readonly ChartMark[] = [];
 const NOTHING = "No data yet. Charts appear a few seconds after the first events.";
+/** What a chart says of a flow that has processed events, but none in the time that is shown. */
+export const NONE_THEN = "No data in this time range.";
 
 /** Numbers over time: lines with their values at the pointer, and the same in words. */
 export function TimeChart({
@@ -53,7 +55,7 @@ export function TimeChart({
   marks = UNMARKED,
   onZoom,
   sync,
-  empty = NOTHING,
+  empty = span ? NONE_THEN : NOTHING,
 }: Props) {
   const [place, setPlace] = useState<number | null>(null);
   const scheme = useComputedColorScheme("light");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, bytes, count, duration, plural, rate } from "./format";
+import { ago, bytes, count, duration, plural, rate, shortMoment } from "./format";
 
 describe("format", () => {
   it("shows bytes in powers of 1024", () => {
@@ -22,6 +22,12 @@ describe("format", () => {
     expect(duration(90_000)).toBe("1 min 30 s");
     expect(duration(604_800_000)).toBe("7 d");
     expect(ago(1_000, 4_500)).toBe("3 s ago");
+  });
+
+  it("shows a moment in little room", () => {
+    const noon = new Date(2026, 10, 18, 12, 30).getTime();
+    expect(shortMoment(noon, noon + 60_000)).toBe("12:30:00");
+    expect(shortMoment(noon, noon + 86_400_000)).toBe("2026-11-18");
   });
 
   it("puts the noun of a number in the right form", () => {

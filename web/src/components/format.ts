@@ -60,6 +60,12 @@ export function moment(value: string | number | null | undefined): string {
   return `${day} ${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
 }
 
+/** A moment in little room: the time if it was today, else the day. */
+export function shortMoment(value: string | number, now = Date.now()): string {
+  const [day, time] = moment(value).split(" ") as [string, string];
+  return moment(now).startsWith(day) ? time : day;
+}
+
 /** How long ago: 3 s ago, 2 h 5 min ago. */
 export function ago(value: string | number | null | undefined, now = Date.now()): string {
   if (value === null || value === undefined) return "never";

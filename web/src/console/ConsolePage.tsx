@@ -1,4 +1,4 @@
-import { Button, Group, Select, Stack, Text } from "@mantine/core";
+import { Anchor, Button, Group, Select, Stack, Text } from "@mantine/core";
 import { useSessionStorage } from "@mantine/hooks";
 import { IconPlayerPlay, IconPlayerStop } from "@tabler/icons-react";
 import { useEffect, useMemo } from "react";
@@ -138,14 +138,16 @@ export default function ConsolePage() {
         {!result && problems.length === 0 && first && sql.trim() === "" && (
           <Text size="sm" c="dimmed">
             For example:{" "}
-            <Button
-              variant="subtle"
-              size="compact-sm"
+            <Anchor
+              component="button"
+              type="button"
+              size="sm"
               ff="monospace"
+              ta="left"
               onClick={() => setSql(lastEvents(first))}
             >
               {lastEvents(first)}
-            </Button>
+            </Anchor>
           </Text>
         )}
       </Stack>

@@ -25,7 +25,7 @@ export function Effects({ title, steps }: { title?: string; steps: readonly Effe
           <List.Item key={`${step.part} ${step.id}`}>
             <Group gap="xs" wrap="wrap">
               <Text size="sm" fw={500} style={{ overflowWrap: "anywhere" }}>
-                {step.part === "policy" ? step.id : `${step.part} ${step.id}`}
+                {step.part === "policy" || step.part === step.id ? step.id : `${step.part} ${step.id}`}
               </Text>
               <Badge
                 tt="none"

@@ -55,7 +55,7 @@ const ALL: readonly RowAction[] = ["view", "edit", "clone", "delete"];
 export function Grid(props: Props) {
   const { kind, rows, isLoading, search, filters, times, onTimes, mayEdit, mayOperate } = props;
   const api = useRef<GridApi<Row> | null>(null);
-  const small = useMediaQuery("(max-width: 48em)") ?? false;
+  const small = useMediaQuery("(max-width: 48em)", false, { getInitialValueInEffect: false });
   // A filter that came with the address is never on a column that is not there.
   const hidden = props.hidden.filter((column) => !(column in filters)).join();
   const columns = useMemo(
@@ -99,8 +99,8 @@ export function Grid(props: Props) {
           selectionColumnDef={small ? UNPINNED : PINNED}
           pagination
           paginationPageSize={50}
-          paginationPageSizeSelector={PAGE_SIZES}
-          getRowHeight={heightOf}
+          paginationPageSizeSelector={small ? false : PAGE_SIZES}
+          getRowHeight={small ? heightOnPhone : heightOf}
           headerHeight={38}
           floatingFiltersHeight={40}
           animateRows={false}
@@ -146,10 +146,14 @@ const PAGE_SIZES = [20, 50, 100, 500];
 const UNPINNED = { width: 44, resizable: false } as const;
 const PINNED = { ...UNPINNED, pinned: "left" } as const;
 /** High enough for the whole name and id in the least width of their column. */
-const heightOf = ({ data }: RowHeightParams<Row>) => {
-  const lines = (text = "", width: number) => Math.max(1, Math.ceil(text.length / width));
-  return 12 + 18 * lines(data?.document.name, 28) + 16 * lines(data?.document.id, 36);
-};
+const heightFor =
+  (nameLetters: number, idLetters: number) =>
+  ({ data }: RowHeightParams<Row>) => {
+    const lines = (text = "", width: number) => Math.max(1, Math.ceil(text.length / width));
+    return 12 + 18 * lines(data?.document.name, nameLetters) + 16 * lines(data?.document.id, idLetters);
+  };
+const heightOf = heightFor(25, 32);
+const heightOnPhone = heightFor(11, 18);
 
 const idOf = ({ data }: GetRowIdParams<Row>) => data.document.id;
 

@@ -14,7 +14,7 @@ import {
 } from "./cells";
 import type { FilterKinds } from "./filters";
 import classes from "./grid.module.css";
-import { flowOf, type Row, stateOf, streamOf } from "./rows";
+import { flowOf, type Row, stateOf, statusWords, streamOf } from "./rows";
 
 type Column = ColDef<Row> & { colId: string };
 
@@ -41,11 +41,13 @@ export function columnsOf(kind: Kind, { times, small, hidden = [] }: Look): Colu
     text("name", "Name", ({ document }) => document.name, {
       cellRenderer: NameCell,
       flex: 3,
-      minWidth: small ? 180 : 260,
+      minWidth: small ? 146 : 232,
       filterValueGetter: ({ data }) => (data ? `${data.document.name} ${data.document.id}` : ""),
       getQuickFilterText: ({ data }) => `${data.document.name} ${data.document.id}`,
     }),
-    ...OF_KIND[kind.place],
+    ...OF_KIND[kind.place].map((column) =>
+      small && column.colId === "status" ? { ...column, width: 116 } : column,
+    ),
     text("labels", "Labels", ({ labels }) => labels, { width: 130 }),
     number("revision", "Revision", ({ document }) => document.revision, String, { width: 92 }),
     time("created", "Created", ({ document }) => document.created_at, { times, small }),
@@ -104,8 +106,12 @@ const status = (alone: boolean): Column =>
 const inRate = number("in_rate", "In", (row) => flowOf(row)?.in_rate, rate);
 const outRate = number("out_rate", "Out", (row) => flowOf(row)?.out_rate, rate);
 const lag = number("lag", "Lag", (row) => flowOf(row)?.lag_events, count);
-const letters = number("letters", "Dead letters", (row) => flowOf(row)?.dead_letters, count, { width: 90 });
-const type = text("type", "Type", ({ work }) => work, { minWidth: 140, flex: 1.5 });
+const letters = number("letters", "Dead letters", (row) => flowOf(row)?.dead_letters, count, { width: 98 });
+const type = text("type", "Type", ({ work }) => work, {
+  minWidth: 140,
+  flex: 1.5,
+  cellClass: classes.lines,
+});
 const stream = text("stream", "Stream", ({ spec }) => spec.stream, { cellRenderer: StreamCell, width: 150 });
 
 const OF_KIND: Record<Place, Column[]> = {
@@ -124,7 +130,7 @@ const OF_KIND: Record<Place, Column[]> = {
         ["lz4", "lz4"],
         ["none", "none"],
       ],
-      { width: 128 },
+      { width: 116 },
     ),
     number("max_segments", "Max segments", ({ spec }) => spec.wal?.max_segments, String, { width: 108 }),
     choice("sync", "Sync", ({ spec }) => (spec.wal?.sync ? "on" : "off"), ON_OFF, { width: 76 }),
@@ -226,11 +232,6 @@ function time(colId: string, headerName: string, value: (row: Row) => string, lo
     getQuickFilterText: () => "",
     ...(look.times ? {} : strip),
   });
-}
-
-function statusWords(row: Row): string {
-  const { status, phase } = stateOf(row);
-  return status ? `${status} ${phase ?? ""}` : "definition";
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the `wal` of a spec as it was saved

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AnyDocument } from "#/api/kinds";
 import { takeOverview } from "#/api/overview";
-import { rowsOf, stateOf } from "./rows";
+import { rowsOf, stateOf, statusWords } from "./rows";
 
 const schemas = {
   StreamSpec: {
@@ -44,6 +44,9 @@ describe("rows", () => {
     const task = { ...stream({}), kind: "Task", id: "t", status: "active", phase: "running" } as AnyDocument;
     const [row] = rowsOf([task], {}, new WeakMap());
     expect(stateOf(row!)).toEqual({ status: "active", phase: "backing_off" });
+    expect(statusWords(row!)).toBe("active backing_off");
+    takeOverview({ flows: [{ ...flow, phase: "stalled" }], streams: [], gone: [] } as never, true);
+    expect(statusWords(row!)).toBe("stalled");
     const [paused] = rowsOf([{ ...task, status: "paused", phase: "idle" }], {}, new WeakMap());
     expect(stateOf(paused!)).toEqual({ status: "paused", phase: "idle" });
   });

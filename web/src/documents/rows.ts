@@ -44,6 +44,13 @@ export function stateOf(row: Row): { status: string | null; phase: string | null
   return { status: document.status ?? null, phase: document.phase ?? null };
 }
 
+/** What the filter of the status looks into. A flow that is stalled is not found among those that are active. */
+export function statusWords(row: Row): string {
+  const { status, phase } = stateOf(row);
+  if (status === "active" && phase === "stalled") return phase;
+  return status ? `${status} ${phase ?? ""}` : "definition";
+}
+
 function workOf({ kind, spec }: AnyDocument): string {
   if (kind === "Pipeline") {
     const sinks: string[] = (spec?.sinks ?? []).map(endName);

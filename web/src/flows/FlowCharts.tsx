@@ -4,7 +4,7 @@ import { column, type History, useHistory } from "#/api/history";
 import type { AnyDocument, Kind } from "#/api/kinds";
 import { count, duration, rate } from "#/components/format";
 import { RangePicker } from "#/components/RangePicker";
-import { type ChartMark, type ChartSeries, TimeChart } from "#/components/TimeChart";
+import { type ChartMark, type ChartSeries, NONE_THEN, TimeChart } from "#/components/TimeChart";
 import { axisOf, isSpan, type TimeRange } from "#/components/timeRange";
 import { useRevisions } from "./revisions/api";
 
@@ -41,6 +41,7 @@ export function FlowCharts({ kind, document }: { kind: Kind; document: AnyDocume
   const [range, setRange] = useState<TimeRange>({ minutes: 15 });
   const history = useHistory(kind.place, document.id, range);
   const { data: revisions } = useRevisions(kind, document);
+  const isFresh = !document.ops?.input_events;
   const begin = isSpan(range) ? range.from : (history.at.at(-1) ?? 0) - range.minutes * 60_000;
   const marks = useMemo(
     () =>
@@ -63,7 +64,7 @@ export function FlowCharts({ kind, document }: { kind: Kind; document: AnyDocume
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         {CHARTS.map((chart) => (
           <Paper key={chart.title} withBorder p="sm" miw={0}>
-            <OneChart {...{ chart, history, range, marks }} onRange={setRange} />
+            <OneChart {...{ chart, history, range, marks, isFresh }} onRange={setRange} />
           </Paper>
         ))}
       </SimpleGrid>
@@ -76,10 +77,12 @@ interface OneChartProps {
   history: History;
   range: TimeRange;
   marks: readonly ChartMark[];
+  /** Whether it has not read an event yet. */
+  isFresh: boolean;
   onRange: (range: TimeRange) => void;
 }
 
-function OneChart({ chart, history, range, marks, onRange }: OneChartProps) {
+function OneChart({ chart, history, range, marks, isFresh, onRange }: OneChartProps) {
   const { title, lines, format, empty } = chart;
   const series = useMemo(
     () => lines.map((line) => ({ ...line, values: column(history, line.name) })),
@@ -96,7 +99,7 @@ function OneChart({ chart, history, range, marks, onRange }: OneChartProps) {
       marks={marks}
       onZoom={onRange}
       sync="flow"
-      empty={history.at.length > 0 ? empty : undefined}
+      empty={(history.at.length > 0 && empty) || (isFresh ? undefined : NONE_THEN)}
     />
   );
 }

@@ -37,7 +37,7 @@ function OneFlow({ place, id }: { place: Place; id: string }) {
       <FlowFacts kind={kind} document={document} />
       {document.guarantee && (
         <Text size="sm" c="dimmed">
-          Events sent to it: {document.guarantee}
+          Delivery guarantee: {document.guarantee}
         </Text>
       )}
       <FlowTrouble document={document} controls={controls} />

@@ -1,9 +1,10 @@
-import { Group, ScrollArea, Tabs } from "@mantine/core";
+import { Tabs } from "@mantine/core";
 import { lazy, type ReactNode, Suspense } from "react";
 import { useSearchParams } from "react-router";
 import type { AnyDocument, Kind } from "#/api/kinds";
 import { useAllowed } from "#/api/session";
 import { Loading } from "#/components/Page";
+import { TabLine } from "#/components/TabLine";
 import { entranceOf } from "#/ingest/address";
 import { canReplay } from "./api";
 import { DefinitionTab } from "./DefinitionTab";
@@ -43,18 +44,7 @@ export function FlowTabs({ kind, document }: Props) {
       onChange={(next) => setSearch(next && next !== tabs[0]!.value ? { tab: next } : {})}
       keepMounted={false}
     >
-      <ScrollArea type="never" viewportProps={{ tabIndex: -1 }}>
-        <Tabs.List style={{ flexWrap: "nowrap" }} aria-label={`Sections of ${kind.one} ${document.name}`}>
-          {tabs.map((each) => (
-            <Tabs.Tab key={each.value} value={each.value} style={{ flexShrink: 0 }}>
-              <Group gap={6} wrap="nowrap">
-                {each.label}
-                {each.beside}
-              </Group>
-            </Tabs.Tab>
-          ))}
-        </Tabs.List>
-      </ScrollArea>
+      <TabLine label={`Sections of ${kind.one} ${document.name}`} current={current.value} tabs={tabs} />
       {tabs.map((each) => (
         <Tabs.Panel key={each.value} value={each.value} pt="md">
           <Suspense fallback={<Loading />}>{each.content}</Suspense>

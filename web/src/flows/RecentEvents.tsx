@@ -3,6 +3,7 @@ import { IconRefresh, IconSearch } from "@tabler/icons-react";
 import { useState } from "react";
 import { moment } from "#/components/format";
 import { Failure } from "#/components/Problems";
+import { WideTable } from "#/components/WideTable";
 import { type StreamEvent, useEvents } from "#/streams/api";
 
 const LAST = 50;
@@ -61,48 +62,46 @@ export function RecentEvents({ stream, onPick }: Props) {
         </Text>
       )}
       {events.length > 0 && (
-        <Table.ScrollContainer minWidth={520} mah={360} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
-          <Table verticalSpacing={4} highlightOnHover aria-label="Recent events">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th w={90}>Offset</Table.Th>
-                <Table.Th w={170}>Appended at</Table.Th>
-                <Table.Th>Event</Table.Th>
+        <WideTable least={520} mah={360} verticalSpacing={4} highlightOnHover aria-label="Recent events">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th w={90}>Offset</Table.Th>
+              <Table.Th w={170}>Appended at</Table.Th>
+              <Table.Th>Event</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {events.map(({ event, text: content }) => (
+              <Table.Tr key={event.offset}>
+                <Table.Td>
+                  {onPick ? (
+                    <Anchor
+                      component="button"
+                      type="button"
+                      size="sm"
+                      aria-label={`Trace event ${event.offset}`}
+                      onClick={() => onPick(event.offset)}
+                    >
+                      {event.offset}
+                    </Anchor>
+                  ) : (
+                    event.offset
+                  )}
+                </Table.Td>
+                <Table.Td>
+                  <Text size="xs" style={{ whiteSpace: "nowrap" }}>
+                    {moment(event.time)}
+                  </Text>
+                </Table.Td>
+                <Table.Td maw={480} data-line>
+                  <Text size="xs" ff="monospace" truncate title={content}>
+                    {content}
+                  </Text>
+                </Table.Td>
               </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {events.map(({ event, text: content }) => (
-                <Table.Tr key={event.offset}>
-                  <Table.Td>
-                    {onPick ? (
-                      <Anchor
-                        component="button"
-                        type="button"
-                        size="sm"
-                        aria-label={`Trace event ${event.offset}`}
-                        onClick={() => onPick(event.offset)}
-                      >
-                        {event.offset}
-                      </Anchor>
-                    ) : (
-                      event.offset
-                    )}
-                  </Table.Td>
-                  <Table.Td>
-                    <Text size="xs" style={{ whiteSpace: "nowrap" }}>
-                      {moment(event.time)}
-                    </Text>
-                  </Table.Td>
-                  <Table.Td maw={480}>
-                    <Text size="xs" ff="monospace" truncate title={content}>
-                      {content}
-                    </Text>
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Table.ScrollContainer>
+            ))}
+          </Table.Tbody>
+        </WideTable>
       )}
     </Stack>
   );

@@ -26,6 +26,13 @@ export default function StoryTab({ kind, document }: { kind: Kind; document: Any
     event.preventDefault();
     if (typed !== "") go(Number(typed));
   };
+  if (stream === null) {
+    return (
+      <Empty title="This flow reads no stream">
+        Its events can't be read again, so they can't be traced. Run a similar event in a test run.
+      </Empty>
+    );
+  }
   return (
     <Stack>
       <form onSubmit={submit}>
@@ -55,11 +62,6 @@ export default function StoryTab({ kind, document }: { kind: Kind; document: Any
         </Group>
       </form>
       {offset !== null && <Told kind={kind} document={document} offset={offset} />}
-      {stream === null && (
-        <Empty title="This flow reads no stream">
-          Its events can't be read again, so they can't be traced. Run a similar event in a test run.
-        </Empty>
-      )}
       {stream && (
         <>
           {offset === null && (

@@ -13,15 +13,24 @@ export function addressOf(path: unknown, id: string | null): string | null {
 
 const RAW = ["value", "key", "headers"].map((name) => ({ name, type: "string" }));
 
-/** The address and the columns of the HTTP source of a saved document; null if it has no such source. */
-export function entranceOf({ kind, id, spec }: AnyDocument): { address: string; columns: Columns } | null {
+/** Where events are sent to, and what they hold. */
+export interface Entrance {
+  address: string;
+  columns: Columns;
+  /** The stream that has the columns, if the source itself declares none. */
+  stream: string | null;
+}
+
+/** The entrance of the HTTP source of a saved document; null if it has no such source. */
+export function entranceOf({ kind, id, spec }: AnyDocument): Entrance | null {
   const source = (kind === "Source" ? spec : kind === "Pipeline" ? (spec.source ?? {}) : {}) as Record<
     string,
     unknown
   >;
   const address = source.type === "http" ? addressOf(source.path, id) : null;
   if (address === null) return null;
-  return { address, columns: typeof source.schema === "string" ? columnsOf(source.schema) : RAW };
+  if (typeof source.schema === "string") return { address, columns: columnsOf(source.schema), stream: null };
+  return { address, columns: RAW, stream: typeof source.stream === "string" ? source.stream : null };
 }
 
 /** The body of a request with sample events. */

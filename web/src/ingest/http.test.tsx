@@ -1,4 +1,4 @@
-import { screen } from "@testing-library/react";
+import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 import type { AnyDocument } from "#/api/kinds";
@@ -8,6 +8,7 @@ import { render } from "#/test/render";
 import { of, refused, serve } from "#/test/server";
 import { addressOf, curlOf, entranceOf, sampleBody } from "./address";
 import { HttpAddress } from "./HttpAddress";
+import SendPanel from "./SendPanel";
 import { SendTab } from "./SendTab";
 
 const COLUMNS = [
@@ -41,6 +42,15 @@ it("shows a line to copy, with a token where people log in", () => {
   render(<HttpAddress address="/ingest/orders" columns={COLUMNS} isSaved />);
   expect(screen.getByLabelText("curl command")).toHaveTextContent("Authorization: Bearer $TOKEN");
   expect(screen.getByRole("button", { name: "Copy the curl command" })).toBeInTheDocument();
+});
+
+it("makes samples of the columns of the stream, if the source has none", async () => {
+  const orders = { kind: "Stream", id: "orders", spec: { schema: "page STRING NOT NULL, ms BIGINT" } };
+  serve({ "GET /streams": { items: [orders], total: 1 } });
+  render(<SendPanel address="/ingest/clicks" columns={RAW} stream="orders" />);
+  await waitFor(() =>
+    expect(screen.getByLabelText("curl command")).toHaveTextContent(`-d '{"page":"page 1","ms":1}'`),
+  );
 });
 
 it("sends samples, several times", async () => {
@@ -84,6 +94,9 @@ it("finds the HTTP source of a document", () => {
   expect(entranceOf(document("Pipeline", { source: { type: "http" } }))).toMatchObject({
     address: "/ingest/shop",
     columns: RAW,
+  });
+  expect(entranceOf(document("Source", { type: "http", stream: "orders" }))).toMatchObject({
+    stream: "orders",
   });
   expect(entranceOf(document("Pipeline", { source: { ref: "shop" } }))).toBeNull();
   expect(entranceOf(document("Task", { input: "a" }))).toBeNull();

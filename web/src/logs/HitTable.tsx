@@ -2,6 +2,7 @@ import { Anchor, Badge, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { pageOfKey } from "#/api/kinds";
 import { moment } from "#/components/format";
+import { WideTable } from "#/components/WideTable";
 import { shown } from "#/flows/logs/lines";
 import type { LogHit } from "./api";
 
@@ -15,24 +16,22 @@ const COLORS: Record<LogHit["level"], string> = {
 /** Lines of the logs of several flows, newest first; each leads to the log of its flow. */
 export function HitTable({ hits }: { hits: readonly LogHit[] }) {
   return (
-    <Table.ScrollContainer minWidth={720} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
-      <Table verticalSpacing={4} highlightOnHover aria-label="Log lines">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th w={170}>Time</Table.Th>
-            <Table.Th w={90}>Level</Table.Th>
-            <Table.Th w={170}>Flow</Table.Th>
-            <Table.Th>Line</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {hits.map((hit, place) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: lines may be the same
-            <Hit key={place} hit={hit} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <WideTable least={720} verticalSpacing={4} highlightOnHover aria-label="Log lines">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th w={170}>Time</Table.Th>
+          <Table.Th w={90}>Level</Table.Th>
+          <Table.Th w={170}>Flow</Table.Th>
+          <Table.Th>Line</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {hits.map((hit, place) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines may be the same
+          <Hit key={place} hit={hit} />
+        ))}
+      </Table.Tbody>
+    </WideTable>
   );
 }
 
@@ -56,7 +55,7 @@ function Hit({ hit }: { hit: LogHit }) {
           {hit.name}
         </Anchor>
       </Table.Td>
-      <Table.Td>
+      <Table.Td data-line>
         <Text size="sm" style={{ overflowWrap: "anywhere" }}>
           {where && <b>{where} </b>}
           {hit.message}

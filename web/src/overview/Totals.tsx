@@ -7,8 +7,10 @@ import classes from "./overview.module.css";
 
 /** All flows and streams together in a few numbers, each with the way to where they come from. */
 export function Totals({ pulse }: { pulse: Pulse }) {
-  if (pulse.overview === null) return null;
-  const { totals, workers } = pulse.overview;
+  const { overview } = pulse;
+  if (overview === null) return null;
+  const { totals } = overview;
+  const workers = overview.workers.filter(({ state }) => state !== "questions"); // which takes no flows
   const ready = workers.filter((worker) => worker.alive && worker.state === "ready").length;
   const slowest = [...pulse.flows.values()].filter((flow) => (flow.lag_events ?? 0) > 0).length;
   return (
@@ -22,7 +24,7 @@ export function Totals({ pulse }: { pulse: Pulse }) {
       <Tile title="Waiting" value={count(totals.lag_events)} to="/topology">
         {slowest === 0 ? "every flow is up to date" : `in ${plural(slowest, "flow")}`}
       </Tile>
-      <Tile title="Dead letters" value={count(totals.dead_letters)} to="/pipelines?dead_letters=1">
+      <Tile title="Dead letters" value={count(totals.dead_letters)} to="/pipelines?letters=1">
         {totals.dead_letters === 0 ? "every event was processed" : "since the flows were created"}
       </Tile>
       <Disk totals={totals} streams={pulse.streams.size} />

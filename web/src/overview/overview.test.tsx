@@ -1,11 +1,15 @@
 import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
+import { KINDS } from "#/api/kinds";
 import type { Attention, FlowPulse, Pulse } from "#/api/overview";
+import { filterKinds } from "#/documents/columns";
+import { modelOf } from "#/documents/filters";
 import { render } from "#/test/render";
 import { AttentionList } from "./AttentionList";
 import { repairAt, tally } from "./attention";
 import { StatusTable } from "./StatusTable";
+import { Totals } from "./Totals";
 
 const of = (
   code: string,
@@ -56,6 +60,23 @@ describe("what needs attention", () => {
   it("is calm when there is nothing", () => {
     render(<AttentionList pulse={pulseWith([])} />);
     expect(screen.getByRole("heading", { name: "Everything is running normally" })).toBeInTheDocument();
+  });
+});
+
+describe("totals", () => {
+  const worker = (state: string) => ({ alive: true, state });
+  const totals = { in_rate: 0, out_rate: 0, lag_events: 0, dead_letters: 1, stream_bytes: 0 };
+  const pulse = {
+    ...pulseWith([]),
+    overview: { totals, workers: [worker("ready"), worker("questions")] },
+  } as unknown as Pulse;
+
+  it("lead to the flows with dead letters, and count the workers that take flows", () => {
+    render(<Totals pulse={pulse} />);
+    const letters = screen.getByRole("link", { name: /Dead letters/ }).getAttribute("href")!;
+    const { searchParams } = new URL(letters, "http://here");
+    expect(modelOf(searchParams, filterKinds(KINDS.Pipeline))).toHaveProperty("letters");
+    expect(screen.getByRole("link", { name: /Workers/ })).toHaveTextContent("1 ready0 flows");
   });
 });
 

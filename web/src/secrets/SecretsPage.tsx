@@ -9,6 +9,7 @@ import { ago, moment } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { Empty, Loading, Page } from "#/components/Page";
 import { Failure } from "#/components/Problems";
+import { WideTable } from "#/components/WideTable";
 import { type Secret, useSecretActions, useSecrets } from "./api";
 import { originOf } from "./origins";
 import { SecretDialog } from "./SecretDialog";
@@ -62,46 +63,46 @@ interface TableProps {
 
 function SecretTable({ secrets, onChange }: TableProps) {
   return (
-    <Table.ScrollContainer minWidth={720} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
-      <Table verticalSpacing="xs" aria-label="Secrets">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Name</Table.Th>
-            <Table.Th>Value</Table.Th>
-            <Table.Th>Used by</Table.Th>
-            <Table.Th>Changed</Table.Th>
-            <Table.Th w={160} aria-label="Actions" />
+    <WideTable least={720} verticalSpacing="xs" aria-label="Secrets">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Name</Table.Th>
+          <Table.Th>Value</Table.Th>
+          <Table.Th>Used by</Table.Th>
+          <Table.Th>Changed</Table.Th>
+          <Table.Th w={160} aria-label="Actions" />
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {secrets.map((secret) => (
+          <Table.Tr key={secret.id}>
+            <Table.Td>{secret.name}</Table.Td>
+            <Table.Td data-label="Value">{originOf(secret.spec)}</Table.Td>
+            <Table.Td data-label="Used by">
+              <Users secret={secret} />
+            </Table.Td>
+            <Table.Td data-label="Changed" title={moment(secret.updated_at)}>
+              {ago(secret.updated_at)}
+            </Table.Td>
+            <Table.Td>
+              <Allowed needs="editor">
+                <Group gap={4} wrap="nowrap">
+                  <Button
+                    size="compact-sm"
+                    variant="subtle"
+                    onClick={() => onChange(secret)}
+                    aria-label={`Change ${secret.name}`}
+                  >
+                    Change
+                  </Button>
+                  <Delete secret={secret} />
+                </Group>
+              </Allowed>
+            </Table.Td>
           </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {secrets.map((secret) => (
-            <Table.Tr key={secret.id}>
-              <Table.Td>{secret.name}</Table.Td>
-              <Table.Td>{originOf(secret.spec)}</Table.Td>
-              <Table.Td>
-                <Users secret={secret} />
-              </Table.Td>
-              <Table.Td title={moment(secret.updated_at)}>{ago(secret.updated_at)}</Table.Td>
-              <Table.Td>
-                <Allowed needs="editor">
-                  <Group gap={4} wrap="nowrap">
-                    <Button
-                      size="compact-sm"
-                      variant="subtle"
-                      onClick={() => onChange(secret)}
-                      aria-label={`Change ${secret.name}`}
-                    >
-                      Change
-                    </Button>
-                    <Delete secret={secret} />
-                  </Group>
-                </Allowed>
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+        ))}
+      </Table.Tbody>
+    </WideTable>
   );
 }
 

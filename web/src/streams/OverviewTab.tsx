@@ -9,6 +9,7 @@ import { ago, bytes, count, duration, plural, rate } from "#/components/format";
 import { RangePicker } from "#/components/RangePicker";
 import { TimeChart } from "#/components/TimeChart";
 import { axisOf, type TimeRange } from "#/components/timeRange";
+import { WideTable } from "#/components/WideTable";
 import type { Stats } from "./api";
 import { dropsOf, dropTitle } from "./drops";
 import type { User } from "./users";
@@ -167,26 +168,26 @@ function Drops({ stats }: { stats: Stats }) {
           <IconCheck size={14} aria-hidden /> None: every acknowledged event is still in the stream.
         </Text>
       ) : (
-        <Table.ScrollContainer minWidth={480}>
-          <Table fz="sm">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Reason</Table.Th>
-                <Table.Th ta="right">Events</Table.Th>
-                <Table.Th>Explanation</Table.Th>
+        <WideTable least={480} fz="sm" aria-label="Dropped, removed and quarantined events">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Reason</Table.Th>
+              <Table.Th ta="right">Events</Table.Th>
+              <Table.Th>Explanation</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {drops.map(({ reason, title, about, events, isLoss }) => (
+              <Table.Tr key={reason}>
+                <Table.Td fw={isLoss ? 600 : undefined}>{title}</Table.Td>
+                <Table.Td ta="right" data-label="Events">
+                  {count(events)}
+                </Table.Td>
+                <Table.Td data-line>{about}</Table.Td>
               </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {drops.map(({ reason, title, about, events, isLoss }) => (
-                <Table.Tr key={reason}>
-                  <Table.Td fw={isLoss ? 600 : undefined}>{title}</Table.Td>
-                  <Table.Td ta="right">{count(events)}</Table.Td>
-                  <Table.Td>{about}</Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Table.ScrollContainer>
+            ))}
+          </Table.Tbody>
+        </WideTable>
       )}
     </div>
   );

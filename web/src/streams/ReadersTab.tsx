@@ -8,6 +8,7 @@ import { useAllowed } from "#/api/session";
 import { ago, count, duration, plural, rate } from "#/components/format";
 import { done, failed } from "#/components/notify";
 import { Empty } from "#/components/Page";
+import { WideTable } from "#/components/WideTable";
 import { type Reader, type Stats, useForget } from "./api";
 import { MoveReader } from "./MoveReader";
 
@@ -31,17 +32,17 @@ export function ReadersTab({ id, stats, pulse }: Props) {
     );
   }
   return (
-    <Table.ScrollContainer minWidth={720}>
+    <>
       {moved !== null && <MoveReader id={id} owner={moved} onClose={() => setMoved(null)} />}
-      <Table>
+      <WideTable least={720} aria-label="Readers">
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Reader</Table.Th>
             <Table.Th ta="right">Next offset</Table.Th>
             <Table.Th ta="right">Lag</Table.Th>
-            <Table.Th ta="right">Waits for</Table.Th>
+            <Table.Th ta="right">Behind by</Table.Th>
             <Table.Th ta="right">Rate</Table.Th>
-            <Table.Th ta="right">Could not get</Table.Th>
+            <Table.Th ta="right">Missed</Table.Th>
             <Table.Th>Moved</Table.Th>
             <Table.Th />
           </Table.Tr>
@@ -54,12 +55,22 @@ export function ReadersTab({ id, stats, pulse }: Props) {
                 <Table.Td>
                   <Name reader={reader.reader} owner={found?.key ?? null} />
                 </Table.Td>
-                <Table.Td ta="right">{reader.cursor}</Table.Td>
-                <Table.Td ta="right">{plural(reader.lag_events, "event")}</Table.Td>
-                <Table.Td ta="right">{reader.lag_ms === null ? "–" : duration(reader.lag_ms)}</Table.Td>
-                <Table.Td ta="right">{rate(found?.rate)}</Table.Td>
-                <Table.Td ta="right">{count(reader.skipped)}</Table.Td>
-                <Table.Td>{ago(reader.updated)}</Table.Td>
+                <Table.Td ta="right" data-label="Next offset">
+                  {reader.cursor}
+                </Table.Td>
+                <Table.Td ta="right" data-label="Lag">
+                  {plural(reader.lag_events, "event")}
+                </Table.Td>
+                <Table.Td ta="right" data-label="Behind by">
+                  {reader.lag_ms === null ? "–" : duration(reader.lag_ms)}
+                </Table.Td>
+                <Table.Td ta="right" data-label="Rate">
+                  {rate(found?.rate)}
+                </Table.Td>
+                <Table.Td ta="right" data-label="Missed">
+                  {count(reader.skipped)}
+                </Table.Td>
+                <Table.Td data-label="Moved">{ago(reader.updated)}</Table.Td>
                 <Table.Td>
                   {mayForget && !found?.key && <Forget id={id} reader={reader} />}
                   {mayForget && found?.key && (
@@ -72,8 +83,8 @@ export function ReadersTab({ id, stats, pulse }: Props) {
             );
           })}
         </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+      </WideTable>
+    </>
   );
 }
 
@@ -104,6 +115,7 @@ function Forget({ id, reader }: { id: string; reader: Reader }) {
   const ask = () =>
     modals.openConfirmModal({
       title: `Forget ${reader.reader}?`,
+      closeButtonProps: { "aria-label": "Close" },
       children: (
         <Text size="sm">
           The position of this reader is removed, and events are no longer retained for it. If the reader

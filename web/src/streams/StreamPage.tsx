@@ -1,4 +1,4 @@
-import { Badge, Code, ScrollArea, Tabs, Text } from "@mantine/core";
+import { Badge, Code, Tabs, Text } from "@mantine/core";
 import { type ReactNode, useMemo } from "react";
 import { useParams, useSearchParams } from "react-router";
 import { ApiError } from "#/api/client";
@@ -8,6 +8,7 @@ import { useStreamPulse } from "#/api/overview";
 import { useAllowed } from "#/api/session";
 import { Loading, Page } from "#/components/Page";
 import { Failure } from "#/components/Problems";
+import { TabLine } from "#/components/TabLine";
 import { contentOf, yamlOf } from "#/documents/content";
 import { type Stats, useStats } from "./api";
 import { BrowseTab } from "./BrowseTab";
@@ -128,15 +129,7 @@ function Parts({ tabs, label }: { tabs: Tab[]; label: string }) {
       onChange={(next) => setSearch(next && next !== tabs[0]!.value ? { tab: next } : {})}
       keepMounted={false}
     >
-      <ScrollArea type="never" viewportProps={{ tabIndex: -1 }}>
-        <Tabs.List style={{ flexWrap: "nowrap" }} aria-label={label}>
-          {tabs.map(({ value, label: name }) => (
-            <Tabs.Tab key={value} value={value} style={{ flexShrink: 0 }}>
-              {name}
-            </Tabs.Tab>
-          ))}
-        </Tabs.List>
-      </ScrollArea>
+      <TabLine label={label} current={current.value} tabs={tabs} />
       <Tabs.Panel value={current.value} pt="md">
         {current.content}
       </Tabs.Panel>

@@ -106,8 +106,8 @@ export function SampleEditor(props: Props) {
         </Text>
         <Select
           size="xs"
-          w={140}
-          miw={140}
+          w={172}
+          miw={172}
           aria-label="Format of the sample events"
           value={format ?? ""}
           allowDeselect={false}

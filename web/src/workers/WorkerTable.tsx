@@ -5,33 +5,32 @@ import { Allowed } from "#/access/Allowed";
 import { pageOfKey } from "#/api/kinds";
 import type { FlowPulse, Overview } from "#/api/overview";
 import { ago, bytes, moment } from "#/components/format";
+import { WideTable } from "#/components/WideTable";
 import { DrainButton } from "./DrainButton";
 import classes from "./workers.module.css";
 
 type Worker = Overview["workers"][number];
 type Flows = ReadonlyMap<string, FlowPulse>;
 
-const COLUMNS = ["Worker", "State", "Flows", "CPU", "Memory", "Version", "Spark", "Since", ""];
+const COLUMNS = ["Worker", "State", "Flows", "CPU", "Memory", "Version", "Spark", "Started", ""];
 
 /** Workers with what they run and what they use. */
 export function WorkerTable({ workers, flows }: { workers: readonly Worker[]; flows: Flows }) {
   return (
-    <Table.ScrollContainer minWidth={900} className={classes.frame}>
-      <Table verticalSpacing="sm" className={classes.table}>
-        <Table.Thead>
-          <Table.Tr>
-            {COLUMNS.map((column) => (
-              <Table.Th key={column}>{column}</Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {workers.map((worker) => (
-            <Row key={worker.id} worker={worker} flows={flows} />
+    <WideTable least={900} withFrame verticalSpacing="sm" tabularNums aria-label="Workers">
+      <Table.Thead>
+        <Table.Tr>
+          {COLUMNS.map((column) => (
+            <Table.Th key={column}>{column}</Table.Th>
           ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {workers.map((worker) => (
+          <Row key={worker.id} worker={worker} flows={flows} />
+        ))}
+      </Table.Tbody>
+    </WideTable>
   );
 }
 
@@ -50,7 +49,7 @@ function Row({ worker, flows }: { worker: Worker; flows: Flows }) {
       <Table.Td>
         <State worker={worker} />
       </Table.Td>
-      <Table.Td>
+      <Table.Td data-label="Flows">
         <FlowLinks keys={worker.flow_keys} flows={flows} />
         {worker.capacity !== null && (
           <Text size="sm" c="dimmed">
@@ -58,12 +57,14 @@ function Row({ worker, flows }: { worker: Worker; flows: Flows }) {
           </Text>
         )}
       </Table.Td>
-      <Table.Td title="Of one core, with its children">
+      <Table.Td data-label="CPU" title="Of one core, with its children">
         {cpu === null ? "–" : `${Math.round(cpu)} %`}
       </Table.Td>
-      <Table.Td title="With its children">{bytes(memory)}</Table.Td>
-      <Table.Td>{info.version ?? "–"}</Table.Td>
-      <Table.Td>
+      <Table.Td data-label="Memory" title="With its children">
+        {bytes(memory)}
+      </Table.Td>
+      <Table.Td data-label="Version">{info.version ?? "–"}</Table.Td>
+      <Table.Td data-label="Spark">
         {info.spark ?? "–"}
         {info.master && (
           <Text size="sm" c="dimmed" className={classes.master}>
@@ -76,7 +77,9 @@ function Row({ worker, flows }: { worker: Worker; flows: Flows }) {
           </Anchor>
         )}
       </Table.Td>
-      <Table.Td title={moment(worker.started_at)}>{ago(worker.started_at)}</Table.Td>
+      <Table.Td data-label="Started" title={moment(worker.started_at)}>
+        {ago(worker.started_at)}
+      </Table.Td>
       <Table.Td>
         {worker.alive && (worker.state === "ready" || worker.state === "standby") && (
           <Allowed needs="admin">

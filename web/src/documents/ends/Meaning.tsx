@@ -9,7 +9,7 @@ export function Meaning({ editing }: { editing: Editing }) {
   return (
     <Paper withBorder p="md">
       <Title order={2} size="h5" mb="xs">
-        {runs ? "Runs on its own" : "How it is used"}
+        {runs ? "Runs on its own" : "Usage"}
       </Title>
       <Text size="sm" aria-live="polite" component="div">
         {kind.name === "Source" ? ofSource(editing) : ofSink(editing)}

@@ -80,7 +80,7 @@ function Lineage({ kind, letter }: { kind: Kind; letter: Letter }) {
   return (
     <Stack gap={4} fz="sm">
       <Text size="sm" c="dimmed">
-        kept {moment(letter.time)} by <b>{letter.step}</b>, attempt {letter.attempt}
+        stored {moment(letter.time)} at <b>{letter.step}</b>, attempt {letter.attempt}
         {letter.revision !== null && `, revision ${letter.revision}`}
         {letter.replay_of !== null && `, from the replay of letter ${letter.replay_of}`}
       </Text>

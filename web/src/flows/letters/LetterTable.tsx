@@ -1,5 +1,6 @@
 import { Anchor, Badge, Checkbox, Group, Table, Text } from "@mantine/core";
 import { moment } from "#/components/format";
+import { WideTable } from "#/components/WideTable";
 import type { Letter } from "../api";
 import { LetterStateBadge } from "./LetterStateBadge";
 
@@ -20,41 +21,39 @@ export function LetterTable({ letters, selected, onSelect, onOpen }: Props) {
     onSelect?.(next);
   };
   return (
-    <Table.ScrollContainer minWidth={820} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
-      <Table highlightOnHover verticalSpacing={6} aria-label="Dead letters">
-        <Table.Thead>
-          <Table.Tr>
-            {onSelect && (
-              <Table.Th w={36}>
-                <Checkbox
-                  aria-label="Select all on this page"
-                  checked={all}
-                  indeterminate={!all && selected.size > 0}
-                  onChange={() => onSelect(new Set(all ? [] : letters.map((each) => each.offset)))}
-                />
-              </Table.Th>
-            )}
-            <Table.Th w={70}>Letter</Table.Th>
-            <Table.Th w={160}>Kept at</Table.Th>
-            <Table.Th w={120}>Step</Table.Th>
-            <Table.Th miw={240}>Reason</Table.Th>
-            <Table.Th w={140}>State</Table.Th>
-            <Table.Th>Event</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {letters.map((letter) => (
-            <Row
-              key={letter.offset}
-              letter={letter}
-              chosen={selected.has(letter.offset)}
-              onToggle={onSelect && (() => toggle(letter.offset))}
-              onOpen={() => onOpen(letter.offset)}
-            />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <WideTable least={820} highlightOnHover verticalSpacing={6} aria-label="Dead letters">
+      <Table.Thead>
+        <Table.Tr>
+          {onSelect && (
+            <Table.Th w={36} data-label="Select all">
+              <Checkbox
+                aria-label="Select all on this page"
+                checked={all}
+                indeterminate={!all && selected.size > 0}
+                onChange={() => onSelect(new Set(all ? [] : letters.map((each) => each.offset)))}
+              />
+            </Table.Th>
+          )}
+          <Table.Th w={70}>Letter</Table.Th>
+          <Table.Th w={160}>Time</Table.Th>
+          <Table.Th w={120}>Step</Table.Th>
+          <Table.Th miw={240}>Reason</Table.Th>
+          <Table.Th w={140}>State</Table.Th>
+          <Table.Th>Event</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {letters.map((letter) => (
+          <Row
+            key={letter.offset}
+            letter={letter}
+            chosen={selected.has(letter.offset)}
+            onToggle={onSelect && (() => toggle(letter.offset))}
+            onOpen={() => onOpen(letter.offset)}
+          />
+        ))}
+      </Table.Tbody>
+    </WideTable>
   );
 }
 
@@ -73,7 +72,7 @@ function Row({ letter, chosen, onToggle, onOpen }: RowProps) {
           <Checkbox aria-label={`Select letter ${letter.offset}`} checked={chosen} onChange={onToggle} />
         </Table.Td>
       )}
-      <Table.Td>
+      <Table.Td data-label="Letter">
         <Anchor component="button" type="button" size="sm" onClick={onOpen}>
           {letter.offset}
         </Anchor>
@@ -83,10 +82,10 @@ function Row({ letter, chosen, onToggle, onOpen }: RowProps) {
           {moment(letter.time)}
         </Text>
       </Table.Td>
-      <Table.Td>
+      <Table.Td data-label="Step">
         <Text size="sm">{letter.step}</Text>
       </Table.Td>
-      <Table.Td>
+      <Table.Td data-line>
         <Text size="sm" fw={500}>
           {letter.code}
         </Text>

@@ -85,7 +85,7 @@ function Body({ kind, id, choice, onClose }: Props & { choice: Choice }) {
       {trial.isFetching && (
         <Group gap="xs" role="status">
           <Loader size="xs" />
-          <Text size="sm">Looking which of them can be replayed</Text>
+          <Text size="sm">Checking which letters can be replayed</Text>
         </Group>
       )}
       {able !== null && (

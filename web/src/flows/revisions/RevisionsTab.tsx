@@ -6,6 +6,7 @@ import type { AnyDocument, Kind } from "#/api/kinds";
 import { ago, moment } from "#/components/format";
 import { Loading } from "#/components/Page";
 import { Failure } from "#/components/Problems";
+import { WideTable } from "#/components/WideTable";
 import { type Revision, useRevisions } from "./api";
 import { Comparison } from "./Comparison";
 import { RollbackDialog } from "./RollbackDialog";
@@ -24,34 +25,32 @@ export default function RevisionsTab({ kind, document }: { kind: Kind; document:
   };
   return (
     <Stack>
-      <Table.ScrollContainer minWidth={560} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
-        <Table verticalSpacing={6} aria-label="Revisions">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th w={70}>Before</Table.Th>
-              <Table.Th w={60}>After</Table.Th>
-              <Table.Th w={110}>Revision</Table.Th>
-              <Table.Th>Saved by</Table.Th>
-              <Table.Th>When</Table.Th>
-              <Table.Th />
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {revisions.data.map((each) => (
-              <Row
-                key={each.revision}
-                revision={each}
-                current={each.revision === document.revision}
-                isBefore={each.revision === before}
-                isAfter={each.revision === after}
-                onBefore={() => setPair({ before: each.revision, after })}
-                onAfter={() => setPair({ before, after: each.revision })}
-                onRollback={() => setBack(each.revision)}
-              />
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <WideTable least={560} verticalSpacing={6} aria-label="Revisions">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th w={70}>Before</Table.Th>
+            <Table.Th w={60}>After</Table.Th>
+            <Table.Th w={110}>Revision</Table.Th>
+            <Table.Th>Saved by</Table.Th>
+            <Table.Th>When</Table.Th>
+            <Table.Th />
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {revisions.data.map((each) => (
+            <Row
+              key={each.revision}
+              revision={each}
+              current={each.revision === document.revision}
+              isBefore={each.revision === before}
+              isAfter={each.revision === after}
+              onBefore={() => setPair({ before: each.revision, after })}
+              onAfter={() => setPair({ before, after: each.revision })}
+              onRollback={() => setBack(each.revision)}
+            />
+          ))}
+        </Table.Tbody>
+      </WideTable>
       {revisions.data.length === 1 ? (
         <Text size="sm" c="dimmed">
           Only one revision so far. Every save adds a revision, and all revisions are kept.
@@ -80,7 +79,7 @@ function Row({ revision, current, isBefore, isAfter, onBefore, onAfter, onRollba
   const number = revision.revision;
   return (
     <Table.Tr>
-      <Table.Td>
+      <Table.Td data-label="Before">
         <Radio
           name="before"
           aria-label={`Compare from revision ${number}`}
@@ -88,7 +87,7 @@ function Row({ revision, current, isBefore, isAfter, onBefore, onAfter, onRollba
           onChange={onBefore}
         />
       </Table.Td>
-      <Table.Td>
+      <Table.Td data-label="After">
         <Radio
           name="after"
           aria-label={`Compare to revision ${number}`}
@@ -96,7 +95,7 @@ function Row({ revision, current, isBefore, isAfter, onBefore, onAfter, onRollba
           onChange={onAfter}
         />
       </Table.Td>
-      <Table.Td>
+      <Table.Td data-label="Revision">
         <Group gap="xs" wrap="nowrap">
           {number}
           {current && (
@@ -106,7 +105,7 @@ function Row({ revision, current, isBefore, isAfter, onBefore, onAfter, onRollba
           )}
         </Group>
       </Table.Td>
-      <Table.Td>{revision.origin}</Table.Td>
+      <Table.Td data-label="Saved by">{revision.origin}</Table.Td>
       <Table.Td title={moment(revision.created_at)}>{ago(revision.created_at)}</Table.Td>
       <Table.Td ta="right">
         {!current && (
