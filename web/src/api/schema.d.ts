@@ -9209,6 +9209,7 @@ export interface components {
              * @default null
              */
             schema: string | null;
+            /** @description Retries of failed calls. */
             retry?: components["schemas"]["Retry"];
             /**
              * @description Cache of responses. Default: one call per event.
@@ -13024,7 +13025,7 @@ export interface components {
         };
         /**
          * Retry
-         * @description Retries of failed calls.
+         * @description The retry policy of HTTP calls.
          */
         Retry: {
             /**
