@@ -80,8 +80,6 @@ class Letters(Protocol):
         newest_first: bool = False,
     ) -> LetterPage:
         """Letters from a position on or, with `newest_first`, before it."""
-        if not self._streams.has_letters(lettered(self._documents, kind, name)):
-            return LetterPage([], None, Counts({}, complete=True), {"new": 0})
 
     def of_event(self, kind: str, name: str, offset: int, time: datetime) -> Found:
         """The letters of the event that the flow read at an offset, appended at the given time."""
@@ -119,6 +117,8 @@ class LettersHere:
         newest_first: bool = False,
     ) -> LetterPage:
         """Letters from a position on or, with `newest_first`, before it."""
+        if not self._streams.has_letters(lettered(self._documents, kind, name)):
+            return LetterPage([], None, Counts({}, complete=True), {"new": 0})
         with self._box(kind, name, write=False) as box:
             read = box.page_before if newest_first else box.page
             found = read(box.log.resolve(position), limit, wanted)
