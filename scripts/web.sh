@@ -57,8 +57,18 @@ install() {
     is "$MODULES/.ready" "$(installed)" && return
     say "Installing what the web app is made of; the first time this downloads about 80 MB"
     rm -f "$MODULES/.ready"
-    in_web ci --no-audit --no-fund >&2
+    for attempt in 1 2 3; do
+        in_web ci --no-audit --no-fund >&2 && whole && break
+        [ "$attempt" = 3 ] && { say "The packages of the web app could not be installed."; exit 1; }
+        say "Some packages could not be downloaded: trying again"
+    done
     installed >"$MODULES/.ready"
+}
+
+# npm succeeds even if it could not download the native parts of its packages, which are optional for it.
+whole() {
+    (cd web && node --input-type=module -e 'await import("vite")' && node node_modules/@biomejs/biome/bin/biome --version) \
+        >/dev/null 2>&1
 }
 
 build() {
