@@ -146,6 +146,7 @@ def _documents(site: Site) -> None:
 
 
 def _log_in(page: Page, name: str, password: str) -> None:
+    page.locator("[name=password]").wait_for()  # the page before may have a field for names, too
     page.get_by_label("Name").fill(name)
     page.locator("[name=password]").fill(password)
     page.get_by_role("button", name="Log in").click()

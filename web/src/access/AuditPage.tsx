@@ -30,7 +30,7 @@ export default function AuditPage() {
   return (
     <Page
       title="Audit log"
-      about="Log-ins and every change to documents, flows, users and tokens, newest first."
+      about="Logins and every change to documents, flows, users and tokens, newest first."
     >
       <Group gap="sm" align="flex-end" role="search">
         {FIELDS.map(({ name, label, example }) => (

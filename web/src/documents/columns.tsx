@@ -116,7 +116,7 @@ const stream = text("stream", "Stream", ({ spec }) => spec.stream, { cellRendere
 
 const OF_KIND: Record<Place, Column[]> = {
   streams: [
-    choice("wal", "WAL", ({ spec }) => (spec.wal?.enabled === false ? "off" : "on"), ON_OFF, { width: 76 }),
+    choice("wal", "WAL", ({ spec }) => (spec.wal?.enabled === false ? "off" : "on"), ON_OFF, { width: 72 }),
     text("retention", "Retention", ({ spec }) => retention(spec.wal), {
       width: 100,
       comparator: (_a, _b, a, b) => retentionMs(a.data?.spec.wal) - retentionMs(b.data?.spec.wal),
@@ -130,14 +130,14 @@ const OF_KIND: Record<Place, Column[]> = {
         ["lz4", "lz4"],
         ["none", "none"],
       ],
-      { width: 116 },
+      { width: 122 },
     ),
     number("max_segments", "Max segments", ({ spec }) => spec.wal?.max_segments, String, { width: 108 }),
-    choice("sync", "Sync", ({ spec }) => (spec.wal?.sync ? "on" : "off"), ON_OFF, { width: 76 }),
-    number("in_rate", "In", (row) => streamOf(row)?.in_rate, rate),
+    choice("sync", "Sync", ({ spec }) => (spec.wal?.sync ? "on" : "off"), ON_OFF, { width: 74 }),
+    number("in_rate", "In", (row) => streamOf(row)?.in_rate, rate, { width: 78 }),
     number("events", "Events", (row) => streamOf(row)?.events, count),
-    number("size", "Size", (row) => streamOf(row)?.bytes, bytes),
-    number("lag", "Lag", (row) => streamOf(row)?.lag_events, count),
+    number("size", "Size", (row) => streamOf(row)?.bytes, bytes, { width: 92 }),
+    number("lag", "Lag", (row) => streamOf(row)?.lag_events, count, { width: 78 }),
   ],
   pipelines: [status(false), type, inRate, outRate, lag, letters],
   tasks: [
