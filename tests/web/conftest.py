@@ -17,6 +17,7 @@ PATIENCE_MS = 30_000
 """A busy machine may take its time; what is there already is not waited for."""
 
 VIEW = pytest.StashKey[tuple[Page, Faults, Path]]()
+FAILED = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -28,6 +29,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
             _, faults, _ = item.stash[VIEW]
             assert not faults.unexpected(), "\n".join(faults.unexpected())
     except BaseException:
+        item.stash[FAILED] = True
         if VIEW in item.stash:
             _explain(*item.stash[VIEW])
         raise
@@ -86,7 +88,11 @@ def faults() -> Faults:
 def page(
     request: pytest.FixtureRequest, browser: Browser, product: Product, faults: Faults, tmp_path: Path
 ) -> Iterator[Page]:
-    """A page of this test alone, as large as that of a laptop, with nothing stored and nothing in motion."""
+    """A page of this test alone, as large as that of a laptop, with nothing stored and nothing in motion.
+
+    If the test fails, documents are as they were before it: for its second attempt, and for other tests.
+    """
+    before = product.client.get("/bundle").json()
     context = browser.new_context(
         base_url=str(product.client.base_url),
         viewport={"width": 1440, "height": 900},
@@ -101,3 +107,6 @@ def page(
     request.node.stash[VIEW] = page, faults, tmp_path / "page.png"
     yield page
     context.close()
+    if request.node.stash.get(FAILED, False):
+        product.client.post("/bundle?mode=replace", json=before).raise_for_status()
+        request.node.stash[FAILED] = False

@@ -17,9 +17,12 @@ SALES = [("ada", 5), ("bob", 7), ("ada", 4)]
 
 def write(page: Page, sql: str) -> None:
     editor = page.get_by_role("textbox", name="Query")
-    editor.click()
-    page.keyboard.press("Control+a")
-    page.keyboard.insert_text(sql)
+    for _ in range(3):  # an editor that has just been drawn may not have the focus yet
+        editor.click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(sql)
+        if sql.partition("\n")[0] in (editor.text_content() or ""):
+            break
     page.keyboard.press("Escape")  # closes a completion
 
 

@@ -15,6 +15,11 @@ from tests.web.kit import axe, goto
 pytestmark = pytest.mark.slow
 
 
+def backlogs(product: Product) -> dict[str, int | None]:
+    """The backlog of each flow in the overview."""
+    return {flow["key"]: flow["lag_events"] for flow in product.client.get("/overview").json()["flows"]}
+
+
 def test_a_stalled_flow_comes_first_and_is_stalled_everywhere(
     page: Page, product: Product, tmp_path: Path
 ) -> None:
@@ -30,6 +35,7 @@ def test_a_stalled_flow_comes_first_and_is_stalled_everywhere(
     name = product.create({"kind": "Pipeline", "metadata": {"name": "stuck"}, "spec": spec})["id"]
     product.client.post("/streams/stuck_in/events", json=[{"id": 1}, {"id": 2}]).raise_for_status()
     wait_for("the second failure", lambda: product.get(name)["phase"] == "stalled")
+    wait_for("a sample of the backlog", lambda: backlogs(product) == {"Pipeline/stuck": 2})
     product.client.post("/streams/stuck_in/events", json=[{"id": 3}]).raise_for_status()
 
     goto(page, "/")
