@@ -29,9 +29,9 @@ def entries(app: FastAPI) -> list[Entry]:
 
 def test_a_refused_request_is_in_the_trail(app: FastAPI) -> None:
     async def ask() -> None:
-        async with asgi(app) as nobody, asgi(app, token_of(app, "viewer")) as viewer:
-            assert (await nobody.get("/pipelines")).status_code == 401
-            assert (await nobody.post("/pipelines", json={})).status_code == 401
+        async with asgi(app) as anonymous, asgi(app, token_of(app, "viewer")) as viewer:
+            assert (await anonymous.get("/pipelines")).status_code == 401
+            assert (await anonymous.post("/pipelines", json={})).status_code == 401
             assert (await viewer.delete("/pipelines/orders")).status_code == 403
             assert (await viewer.get("/users")).status_code == 403
             foreign = {"Origin": "http://evil.example"}
@@ -54,10 +54,10 @@ def test_a_refused_request_is_in_the_trail(app: FastAPI) -> None:
 
 def test_a_flood_makes_few_entries(app: FastAPI) -> None:
     async def flood() -> None:
-        async with asgi(app) as nobody:
+        async with asgi(app) as anonymous:
             for number in range(300):
-                assert (await nobody.get("/streams")).status_code == 401
-                assert (await nobody.get(f"/streams/{number}")).status_code == 401
+                assert (await anonymous.get("/streams")).status_code == 401
+                assert (await anonymous.get(f"/streams/{number}")).status_code == 401
 
     asyncio.run(flood())
     app.state.access.refusals.flush()
@@ -73,9 +73,9 @@ def test_a_flood_makes_few_entries(app: FastAPI) -> None:
 
 def test_log_ins_that_fail_or_have_to_wait_are_counted(app: FastAPI) -> None:
     async def guess() -> None:
-        async with asgi(app) as nobody:
+        async with asgi(app) as anonymous:
             for number in range(40):
-                answer = await nobody.post("/session", json={"name": "admin", "password": "guess"})
+                answer = await anonymous.post("/session", json={"name": "admin", "password": "guess"})
                 assert answer.status_code == (401 if number < 5 else 429)
 
     asyncio.run(guess())
